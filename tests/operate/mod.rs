@@ -23,7 +23,7 @@ pub(crate) const PASSPHRASE: &str = "correct horse battery staple";
 
 /// What a command said.
 #[derive(Debug)]
-struct Ran {
+pub(crate) struct Ran {
     code: Option<i32>,
     out: String,
     err: String,
@@ -31,7 +31,7 @@ struct Ran {
 
 impl Ran {
     #[track_caller]
-    fn expect_ok(self) -> Self {
+    pub(crate) fn expect_ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
     }
@@ -54,7 +54,7 @@ fn command(folder: &Path, database: &Database, options: &Options, arguments: &[&
     command
 }
 
-fn run(folder: &Path, database: &Database, options: &Options, arguments: &[&str]) -> Ran {
+pub(crate) fn run(folder: &Path, database: &Database, options: &Options, arguments: &[&str]) -> Ran {
     let output = command(folder, database, options, arguments).output().expect("the heddle binary is built");
     Ran {
         code: output.status.code(),

@@ -16,6 +16,9 @@ mod reading;
 mod reads;
 mod resources;
 mod secrets;
+mod uploads;
+mod uploads_elsewhere;
+mod uploads_refused;
 mod writes;
 
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use crate::support::{Api, Database, Process, on_both};
 const OF_VENDOR: &str = "/gateway-hostile-lab/00000000-0000-4000-8000-000000000001";
 
 /// Waits until this holds.
-async fn until(what: &str, look: impl AsyncFn() -> bool) {
+pub(super) async fn until(what: &str, look: impl AsyncFn() -> bool) {
     let began = Instant::now();
     while !look().await {
         assert!(began.elapsed() < Duration::from_secs(30), "never: {what}");
@@ -152,7 +152,7 @@ async fn no_request_is_lost_while_packages_change() {
 }
 
 /// Asks for a reading, and waits until the log says that it was done.
-async fn read_again(process: &Process, folder: &Path) {
+pub(super) async fn read_again(process: &Process, folder: &Path) {
     let readings = || {
         let log = std::fs::read_to_string(folder.join("log")).unwrap();
         log.matches("packages were read again").count()

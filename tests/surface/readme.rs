@@ -23,6 +23,7 @@ const NOT_RUN: &[&str] = &[
     "git clone https://github.com/heddle-project/heddle && cd heddle",
     "cargo build --release --bin heddle",
     "heddle keys rotate",
+    "zip='content-type: application/zip'",
 ];
 
 #[derive(Debug)]

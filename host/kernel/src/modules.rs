@@ -37,6 +37,17 @@ impl LastRefused {
     pub fn replace(&self, refused: RefusedPackages) {
         self.0.store(Arc::new(refused));
     }
+
+    /// Replaces what is said of one package: `None` when it is loaded, or not wanted any longer.
+    pub fn renew(&self, package: &str, reason: Option<String>) {
+        let others = self.0.load();
+        let others = others.0.iter().filter(|refused| refused.package != package).cloned();
+        let mut refused = RefusedPackages(others.collect());
+        if let Some(reason) = reason {
+            refused.add(package.to_owned(), reason);
+        }
+        self.replace(refused);
+    }
 }
 
 impl RefusedPackages {

@@ -9,6 +9,7 @@ use heddle_core::adapter::{
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
+use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{Schema, SchemaError};
 use wasmtime::Store;
 
@@ -38,6 +39,7 @@ struct Inner {
     schemas: Schemas,
     version: String,
     identity: String,
+    manifest_sha256: String,
 }
 
 impl std::fmt::Debug for Adapter {
@@ -59,12 +61,12 @@ impl Adapter {
     pub(crate) fn new(
         shared: Arc<Shared>,
         component: Arc<Component>,
-        identity: String,
+        (identity, manifest_sha256): (String, String),
         description: Description,
         schemas: Schemas,
     ) -> Self {
         let version = component.facts.manifest.version.to_string();
-        Self(Arc::new(Inner { shared, component, description, schemas, version, identity }))
+        Self(Arc::new(Inner { shared, component, description, schemas, version, identity, manifest_sha256 }))
     }
 
     /// The manifest's id, which is also the vendor of its controllers.
@@ -86,6 +88,16 @@ impl Adapter {
     /// A plan names the one that made it.
     pub fn identity(&self) -> &str {
         &self.0.identity
+    }
+
+    /// What the package says of itself: what it may do, and who made it.
+    pub fn manifest(&self) -> &Manifest {
+        &self.0.component.facts.manifest
+    }
+
+    /// SHA-256 of the package's manifest, hex: names this very package.
+    pub fn manifest_sha256(&self) -> &str {
+        &self.0.manifest_sha256
     }
 
     /// Returns what the package says that it manages. It is the same for every controller;

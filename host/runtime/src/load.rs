@@ -77,9 +77,9 @@ impl Runtime {
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });
         let description = description::shown(&manifest.id, &manifest.name, package.description());
-        let identity = identity(package);
+        let names = (identity(package), package.manifest_sha256().to_owned());
         let schemas = Schemas::new(settings);
-        Ok(Adapter::new(Arc::clone(&self.shared), component, identity, description, schemas))
+        Ok(Adapter::new(Arc::clone(&self.shared), component, names, description, schemas))
     }
 
     /// The compiled component, from the cache or from the compile child.

@@ -26,6 +26,7 @@ pub mod events;
 mod folding;
 pub mod grants;
 pub mod idempotency;
+pub mod installed_packages;
 pub mod known;
 pub mod logs;
 pub mod notices;

@@ -105,6 +105,19 @@ pub async fn record(tx: &mut Tx, package: &Package) -> Result<bool> {
     Ok(rows == 1)
 }
 
+/// Marks a package as written to the audit log; its installation wrote the entry.
+pub async fn mark_audited(tx: &mut Tx, manifest_sha256: &str, now: Timestamp) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE adapter_package SET audited_at = $2 WHERE manifest_sha256 = $1 AND audited_at IS NULL"
+        )
+        .bind(manifest_sha256)
+        .bind(now)
+    );
+    Ok(())
+}
+
 /// Marks packages as written to the audit log, and returns those that were not yet. At most 100, the oldest first.
 pub async fn take_unaudited(tx: &mut Tx, now: Timestamp) -> Result<Vec<Package>> {
     let mut packages: Vec<Package> = on!(tx, conn => sqlx::query_as("

@@ -26,6 +26,7 @@ type Behaviour = fn(&dyn Host) -> Value;
 const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("calm", reach::calm),
     ("bindings", reach::bindings),
+    ("held-bindings", reach::held_bindings),
     ("spin", burn::spin),
     ("spin-in-host-calls", burn::spin_in_host_calls),
     ("memory", burn::memory),

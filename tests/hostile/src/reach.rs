@@ -78,6 +78,12 @@ pub(crate) fn bindings(host: &dyn Host) -> Value {
     })
 }
 
+/// The same, once the device has answered.
+pub(crate) fn held_bindings(host: &dyn Host) -> Value {
+    let answer = outcome(host.send(Request::get("/held"), Auth::None));
+    json!({ "answer": answer, "bindings": bindings(host) })
+}
+
 pub(crate) fn request_flood(host: &dyn Host) -> Value {
     for sent in 0..1_000 {
         if let Err(fault) = host.send(Request::get("/read"), Auth::None) {

@@ -1,19 +1,32 @@
 //! What `heddle doctor` asks about packages: whether there are any, and whether each is verified.
 
+use futures::FutureExt as _;
 use heddle_kernel::config::Config;
 use heddle_kernel::feature::Diagnostic;
 use heddle_kernel::findings::Findings;
 use heddle_marketplace::Verified;
+use heddle_store::{Tx, installed_packages};
 
-use super::AdapterSettings;
+use super::settings::{self, AdapterSettings};
 
-pub(super) const DIAGNOSTICS: &[Diagnostic] = &[Diagnostic::Settings(ask)];
+pub(super) const DIAGNOSTICS: &[Diagnostic] =
+    &[Diagnostic::Settings(ask), Diagnostic::Rows(|tx, findings| installed(tx, findings).boxed())];
+
+/// Says which packages every process takes from the database.
+async fn installed(tx: &mut Tx, findings: &mut Findings) -> heddle_store::Result<()> {
+    for one in installed_packages::all(tx).await? {
+        let why = if one.is_pinned { " and stays until a newer one comes" } else { "" };
+        findings
+            .ok(format!("adapters: {} {} is installed in the database{why}", one.adapter_id, one.version));
+    }
+    Ok(())
+}
 
 fn ask(config: &Config, findings: &mut Findings) {
     let Some(folder) = &config.of::<AdapterSettings>().packages else {
         findings.warn(
-            "adapters: ADAPTER_PACKAGES is not set, so no controller can be managed",
-            "set it to the folder of the adapters' packages",
+            "adapters: ADAPTER_PACKAGES is not set, so only controllers of installed packages can be managed",
+            "set it to the folder of the adapters' packages, or install packages over the API",
         );
         return;
     };
@@ -22,7 +35,7 @@ fn ask(config: &Config, findings: &mut Findings) {
         findings.fail(what, "give the path of the folder of the adapters' packages");
         return;
     }
-    let trusted = match super::trusted_keys(config) {
+    let trusted = match settings::trusted_keys(config) {
         Ok(trusted) => trusted,
         Err(error) => {
             findings.fail(format!("adapters: {error:#}"), "give the path of a file of publishers' keys");
@@ -30,7 +43,7 @@ fn ask(config: &Config, findings: &mut Findings) {
         }
     };
     // That it can be read was seen above.
-    let folders = super::package_folders(folder).unwrap_or_default();
+    let folders = settings::package_folders(folder).unwrap_or_default();
     if folders.is_empty() {
         findings.warn("adapters: there is no package", "put the adapters' packages into ADAPTER_PACKAGES");
     }

@@ -5,57 +5,75 @@
 //! serving, the same package is loaded again and finds its own binding.
 //!
 //! Packages are read at the start, and again when the process is asked to: then the same packages serve as after a restart,
-//! and a package that has not changed goes on with its state.
+//! and a package that has not changed goes on with its state. They come from a folder and from the database
+//! ([`super::installed`]).
 
-use std::collections::BTreeMap;
+mod binding;
+mod choice;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use heddle_core::Clock;
 use heddle_kernel::app::App;
 use heddle_kernel::audit::packages::audit_new;
 use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
 use heddle_kernel::task;
-use heddle_marketplace::{TrustedKey, Verified, in_words};
-use heddle_runtime::Runtime;
+use heddle_marketplace::{TrustedKey, Verified};
 use heddle_store::Db;
-use heddle_store::audit::AuditKey;
-use heddle_store::packages::{self, Binding, Package};
+use heddle_store::installed_packages::Installed;
+use heddle_store::packages::{self, Binding};
 use semver::Version;
-use serde_json::{Value, json};
 
-use super::{AdapterSettings, package_folders, trusted_keys};
+pub(super) use self::binding::{bind_in, kept};
+use self::choice::in_order;
+pub(super) use self::choice::{Ground, check};
+use super::installed::{self, Seen};
+use super::settings::{AdapterSettings, package_folders};
 
-/// Lines of a package's rules that the audit log keeps, and characters of each.
-const RULES_MAX: usize = 200;
-const RULE_CHARS_MAX: usize = 1_000;
-
-/// A verified package, and the folder it is in.
-struct Candidate {
-    folder: String,
-    package: Verified,
+/// Where a package comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Folder,
+    /// It was installed over the API.
+    Installed,
 }
 
-/// Facts outside the packages that decide between them.
-struct Ground<'a> {
-    trusted: &'a [TrustedKey],
-    /// `id@version` of packages that may serve although a newer version did.
-    downgrades: &'a [String],
+/// A verified package, and how messages call it: by its folder, or by its id and version.
+pub(super) struct Candidate {
+    pub(super) name: String,
+    pub(super) origin: Origin,
+    pub(super) package: Verified,
 }
 
-/// Which package serves each id: SHA-256 of its manifest, by the id.
-pub(super) type Serving = BTreeMap<String, String>;
+/// Why a package is not loaded.
+#[derive(Debug)]
+pub(super) enum NotLoaded {
+    /// It may not serve, or cannot.
+    Refused(String),
+    /// The database gives no answer: what serves stays.
+    Unknown(heddle_store::Error),
+}
 
-/// Puts every package of the folder into service that may serve, and takes the others out of it. A refused package does
-/// not keep the server from starting. While the folder, the trusted keys or the bindings cannot be read, what serves
-/// stays.
-pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackages {
-    let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
-    let Some(folder) = &config.of::<AdapterSettings>().packages else {
-        tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
-        return RefusedPackages::default();
-    };
-    let trusted = match trusted_keys(config) {
-        Ok(trusted) => trusted,
+impl From<heddle_store::Error> for NotLoaded {
+    fn from(error: heddle_store::Error) -> Self {
+        NotLoaded::Unknown(error)
+    }
+}
+
+impl std::fmt::Display for NotLoaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotLoaded::Refused(reason) => f.write_str(reason),
+            NotLoaded::Unknown(error) => write!(f, "the package cannot be recorded: {error}"),
+        }
+    }
+}
+
+/// Puts every package into service that may serve, and takes the others out of it. A refused package does not keep the
+/// server from starting. While the folder, the trusted keys or the database cannot be read, what serves stays.
+pub(super) async fn load_all(app: &App, seen: &mut Seen) -> RefusedPackages {
+    let ground = match Ground::of(&app.config) {
+        Ok(ground) => ground,
         Err(error) => {
             tracing::error!(error = %error, "trusted keys cannot be read, no package is loaded; what serves stays");
             let all = RefusedPackage { package: "all".to_owned(), reason: error.to_string() };
@@ -63,40 +81,83 @@ pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackage
         }
     };
     let mut refused = RefusedPackages::default();
-    let ground = Ground { trusted: &trusted, downgrades: &config.of::<AdapterSettings>().downgrades };
-    let (path, keys) = (folder.clone(), trusted.clone());
-    let (by_id, found) = task::block(move || {
-        let mut refused = RefusedPackages::default();
-        (verified(&path, &keys, &mut refused), refused)
-    })
-    .await;
-    refused.0.extend(found.0);
-    let Some(by_id) = by_id else { return refused };
-    let mut now = Serving::new();
-    for (id, candidates) in by_id {
-        let served = serving.get(&id).map(String::as_str);
-        let chosen = serve_one(&id, candidates, served, &ground, (runtime, db, clock), &mut refused).await;
-        now.extend(chosen.map(|manifest| (id, manifest)));
-    }
-    for id in serving.keys().filter(|id| !now.contains_key(*id)) {
-        runtime.withdraw(id);
-        tracing::warn!(component = %id, "adapter {id} is out of service: no package may serve it any longer");
-    }
-    *serving = now;
-    if let Err(error) = write_audit(db, clock, &app.audit_key).await {
+    *seen = match installed::seen(&app.db).await {
+        Ok(seen) => seen,
+        Err(error) => {
+            refused.add("all".to_owned(), format!("installed packages cannot be read: {error}"));
+            return refused;
+        }
+    };
+    let folder = in_folder(app, &ground.trusted, &mut refused).await;
+    put_into_service(app, folder, seen, &ground, &mut refused).await;
+    if let Err(error) = write_audit(app).await {
         tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
     }
-    if runtime.adapters().is_empty() {
-        tracing::warn!(
-            folder = %folder.display(),
-            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
-            folder.display()
-        );
-    }
+    warn_without_adapters(app);
     refused
 }
 
-/// The packages that are what their publishers signed, by id; `None` where the folder cannot be read.
+/// Loads the package of each id that is to serve; `folder` is `None` where the folder cannot be read.
+async fn put_into_service(
+    app: &App,
+    folder: Option<BTreeMap<String, Vec<Candidate>>>,
+    seen: &Seen,
+    ground: &Ground,
+    refused: &mut RefusedPackages,
+) {
+    let is_whole = folder.is_some();
+    let mut by_id = folder.unwrap_or_default();
+    let ids: BTreeSet<String> = by_id.keys().chain(seen.keys()).cloned().collect();
+    let mut serving = BTreeSet::new();
+    for id in ids {
+        let candidates = by_id.remove(&id).unwrap_or_default();
+        let stays = !is_whole && app.runtime.adapter(&id).is_some();
+        if stays || serve_one(app, &id, candidates, seen.get(&id), ground, refused).await {
+            serving.insert(id);
+        }
+    }
+    let gone = app.vendors().into_iter().filter(|id| is_whole && !serving.contains(id));
+    for id in gone {
+        app.runtime.withdraw(&id);
+        tracing::warn!(component = %id, "adapter {id} is out of service: no package may serve it any longer");
+    }
+}
+
+fn warn_without_adapters(app: &App) {
+    if !app.runtime.adapters().is_empty() {
+        return;
+    }
+    match &app.config.of::<AdapterSettings>().packages {
+        None => tracing::warn!(
+            "no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed; set it, or install packages over the API"
+        ),
+        Some(folder) => tracing::warn!(
+            folder = %folder.display(),
+            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
+            folder.display()
+        ),
+    }
+}
+
+/// The packages of the folder that are what their publishers signed, by id; `None` where the folder cannot be read.
+async fn in_folder(
+    app: &App,
+    trusted: &[TrustedKey],
+    refused: &mut RefusedPackages,
+) -> Option<BTreeMap<String, Vec<Candidate>>> {
+    let Some(folder) = app.config.of::<AdapterSettings>().packages.clone() else {
+        return Some(BTreeMap::new());
+    };
+    let keys = trusted.to_vec();
+    let (by_id, found) = task::block(move || {
+        let mut refused = RefusedPackages::default();
+        (verified(&folder, &keys, &mut refused), refused)
+    })
+    .await;
+    refused.0.extend(found.0);
+    by_id
+}
+
 fn verified(
     folder: &Path,
     trusted: &[TrustedKey],
@@ -108,247 +169,125 @@ fn verified(
         refused.add("all".to_owned(), reason);
     });
     for path in folders.ok()? {
-        let folder = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         match Verified::open_dir(&path, trusted) {
             Ok(package) => {
-                by_id.entry(package.manifest().id.clone()).or_default().push(Candidate { folder, package });
+                let id = package.manifest().id.clone();
+                by_id.entry(id).or_default().push(Candidate { name, origin: Origin::Folder, package });
             }
-            Err(error) => refused.add(folder, error.to_string()),
+            Err(error) => refused.add(name, error.to_string()),
         }
     }
     Some(by_id)
 }
 
 /// Loads the best package of an id, unless it is the one that serves; when that cannot be used, another one is loaded.
-/// Returns the SHA-256 of the manifest of the package that serves now.
+/// Returns whether a package serves the id now.
 async fn serve_one(
+    app: &App,
     id: &str,
-    candidates: Vec<Candidate>,
-    served: Option<&str>,
-    ground: &Ground<'_>,
-    (runtime, db, clock): (&Runtime, &Db, &Clock),
+    mut candidates: Vec<Candidate>,
+    installed: Option<&Installed>,
+    ground: &Ground,
     refused: &mut RefusedPackages,
-) -> Option<String> {
-    let binding = match find_binding(db, id).await {
+) -> bool {
+    let served = app.runtime.adapter(id).map(|adapter| adapter.manifest_sha256().to_owned());
+    let mut ground = ground.clone();
+    if let Some(installed) = installed {
+        ground = ground.with_pin(installed);
+        match installed::candidate(app, installed, &ground.trusted).await {
+            Ok(candidate) => candidates.push(candidate),
+            Err(NotLoaded::Refused(reason)) => refused.add(installed::name_of(installed), reason),
+            Err(NotLoaded::Unknown(error)) => {
+                refused.add(installed::name_of(installed), format!("it cannot be read: {error}"));
+                return served.is_some();
+            }
+        }
+    }
+    let binding = match find_binding(&app.db, id).await {
         Ok(binding) => binding,
         Err(error) => {
             for candidate in candidates {
-                refused.add(candidate.folder, format!("what '{id}' is bound to cannot be read: {error}"));
+                refused.add(candidate.name, format!("what '{id}' is bound to cannot be read: {error}"));
             }
-            return served.map(str::to_owned);
+            return served.is_some();
         }
     };
-    let mut serving: Option<(String, Version, String)> = None;
-    for candidate in in_order(id, candidates, binding.as_ref(), ground, refused) {
-        let version = &candidate.package.manifest().version;
-        let manifest = candidate.package.manifest_sha256();
-        if let Some((folder, served, _)) = &serving {
+    let is_pinned = installed.is_some_and(|installed| installed.is_pinned);
+    let candidates = choice::without_outdone(candidates, is_pinned, binding.as_ref());
+    let candidates = in_order(id, candidates, binding.as_ref(), &ground, refused);
+    serve_first(app, id, candidates, served.as_deref(), &ground, refused).await
+}
+
+/// Loads the first of the packages that can be loaded, and refuses those behind it.
+async fn serve_first(
+    app: &App,
+    id: &str,
+    candidates: Vec<Candidate>,
+    served: Option<&str>,
+    ground: &Ground,
+    refused: &mut RefusedPackages,
+) -> bool {
+    let mut serving: Option<(String, Version, Origin)> = None;
+    for candidate in candidates {
+        let version = candidate.package.manifest().version.clone();
+        if let Some((name, served, origin)) = &serving {
+            if [*origin, candidate.origin].contains(&Origin::Installed) {
+                tracing::info!(
+                    component = id,
+                    "package '{}' gives way to '{name}', which is newer",
+                    candidate.name
+                );
+                continue;
+            }
             let reason = format!(
-                "two packages have the id '{id}': '{folder}' with version {served} serves, '{}' with version {version} does not; remove one",
-                candidate.folder
+                "two packages have the id '{id}': '{name}' with version {served} serves, '{}' with version {version} does not; remove one",
+                candidate.name
             );
-            refused.add(candidate.folder, reason);
+            refused.add(candidate.name, reason);
             continue;
         }
-        let loaded = if served == Some(manifest) {
+        let loaded = if served == Some(candidate.package.manifest_sha256()) {
             // The key that the id is bound to may have changed.
-            bind(&candidate.package, ground, db, clock).await
+            binding::bind(app, &candidate.package, ground).await
         } else {
-            load(&candidate, ground, (runtime, db, clock)).await
+            load(app, &candidate, ground).await
         };
         match loaded {
-            Ok(()) => serving = Some((candidate.folder, version.clone(), manifest.to_owned())),
-            Err(NotLoaded::Refused(reason)) => refused.add(candidate.folder, reason),
-            Err(NotLoaded::Unknown(reason)) => {
-                refused.add(candidate.folder, reason);
-                return served.map(str::to_owned);
+            Ok(()) => serving = Some((candidate.name, version, candidate.origin)),
+            Err(not_loaded) => {
+                refused.add(candidate.name, not_loaded.to_string());
+                if matches!(not_loaded, NotLoaded::Unknown(_)) {
+                    return served.is_some();
+                }
             }
         }
     }
-    serving.map(|(_, _, manifest)| manifest)
-}
-
-/// Why a package is not loaded.
-enum NotLoaded {
-    /// It may not serve, or cannot.
-    Refused(String),
-    /// The database gives no answer: what serves stays.
-    Unknown(String),
+    serving.is_some()
 }
 
 /// Puts a package into service, once its binding is written.
-async fn load(
-    Candidate { folder, package }: &Candidate,
-    ground: &Ground<'_>,
-    (runtime, db, clock): (&Runtime, &Db, &Clock),
+pub(super) async fn load(
+    app: &App,
+    Candidate { name, package, .. }: &Candidate,
+    ground: &Ground,
 ) -> Result<(), NotLoaded> {
-    let adapter = runtime.prepared(package).await.map_err(|error| NotLoaded::Refused(error.to_string()))?;
-    bind(package, ground, db, clock).await?;
-    runtime.serve(&adapter);
-    tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {folder}");
+    let prepared = app.runtime.prepared(package).await;
+    let adapter = prepared.map_err(|error| NotLoaded::Refused(error.to_string()))?;
+    binding::bind(app, package, ground).await?;
+    app.runtime.serve(&adapter);
+    tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {name}");
     Ok(())
 }
 
-async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
+/// What an id is bound to; `None` when it never served.
+pub(super) async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
     packages::find_binding(&mut db.read().await?, id).await
 }
 
-/// Returns the packages of an id that may serve, the one to serve first, and refuses the others.
-fn in_order(
-    id: &str,
-    candidates: Vec<Candidate>,
-    binding: Option<&Binding>,
-    ground: &Ground<'_>,
-    refused: &mut RefusedPackages,
-) -> Vec<Candidate> {
-    let mut fit = Vec::new();
-    for candidate in candidates {
-        match binding.map_or(Ok(()), |binding| check(&candidate.package, binding, ground)) {
-            Ok(()) => fit.push(candidate),
-            Err(reason) => refused.add(candidate.folder, reason),
-        }
-    }
-    // Of equal versions, the package that served before comes first.
-    let served = |c: &Candidate| binding.is_some_and(|b| b.manifest_sha256 == c.package.manifest_sha256());
-    fit.sort_by_key(|c| std::cmp::Reverse((c.package.manifest().version.clone(), served(c))));
-    let Some(problem) = undecided(id, &fit, binding.is_some(), served) else { return fit };
-    for candidate in fit {
-        refused.add(candidate.folder, problem.clone());
-    }
-    Vec::new()
-}
-
-/// Returns why no package can be chosen: they come from different keys and nothing has served yet, or they differ and
-/// have the same version.
-fn undecided(
-    id: &str,
-    fit: &[Candidate],
-    is_bound: bool,
-    served: impl Fn(&Candidate) -> bool,
-) -> Option<String> {
-    let [first, others @ ..] = fit else { return None };
-    let shown = |c: &Candidate| {
-        let manifest = c.package.manifest();
-        format!("'{}' ({} {})", c.folder, manifest.publisher, manifest.version)
-    };
-    let rival = others.iter().find(|other| {
-        let (a, b) = (&first.package, &other.package);
-        let keys_differ = !is_bound && !b.signers().iter().any(|key| a.signers().contains(key));
-        let versions_are_equal = a.manifest().version == b.manifest().version;
-        keys_differ || (versions_are_equal && !served(first) && a.manifest_sha256() != b.manifest_sha256())
-    })?;
-    Some(format!("two packages have the id '{id}': {} and {}; keep one", shown(first), shown(rival)))
-}
-
-/// Returns the signer to which a package is bound: the bound key, or a key that may replace it.
-fn signer<'a>(package: &'a Verified, binding: &Binding, trusted: &[TrustedKey]) -> Option<&'a TrustedKey> {
-    let signers = package.signers();
-    if let Some(key) = signers.iter().find(|key| key.key_id() == binding.key_id) {
-        return Some(key);
-    }
-    // A key may replace the bound one when the operator lists this id with the new key, and the old key is removed or
-    // is of the same publisher.
-    let is_gone = !trusted.iter().any(|key| key.key_id() == binding.key_id);
-    signers
-        .iter()
-        .find(|key| key.names(&binding.adapter_id) && (is_gone || key.publisher == binding.publisher))
-}
-
-/// Whether a package may serve an id that is bound.
-fn check(package: &Verified, binding: &Binding, ground: &Ground<'_>) -> Result<(), String> {
-    let manifest = package.manifest();
-    let Binding { adapter_id: id, publisher, key_id, version: served, .. } = binding;
-    if signer(package, binding, ground.trusted).is_none() {
-        let found = package.key_ids().join(", ");
-        return Err(format!(
-            "'{id}' belongs to publisher '{publisher}' (key {key_id}), and this package is by '{}' (key {found}); to hand \
-             '{id}' over, take the old key out of the trusted keys and name '{id}' among the 'ids' of the new one",
-            manifest.publisher
-        ));
-    }
-    let is_older = Version::parse(served).is_ok_and(|served| manifest.version < served);
-    let asked = format!("{id}@{}", manifest.version);
-    if is_older && !ground.downgrades.contains(&asked) {
-        return Err(format!(
-            "version {} of '{id}' is older than version {served}, which served before; install {served} or newer, or set \
-             ADAPTER_DOWNGRADES={asked}",
-            manifest.version
-        ));
-    }
-    Ok(())
-}
-
-/// Binds the id to the package's key and records the package. Its permissions are shown before it serves.
-async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), NotLoaded> {
-    let failed =
-        |error: heddle_store::Error| NotLoaded::Unknown(format!("the package cannot be recorded: {error}"));
-    let manifest = package.manifest();
-    let first = package.signers().first();
-    let first = first.ok_or_else(|| NotLoaded::Refused("the package has no signer".to_owned()))?;
-    let mut row = Package {
-        manifest_sha256: package.manifest_sha256().to_owned(),
-        adapter_id: manifest.id.clone(),
-        version: manifest.version.to_string(),
-        component_sha256: package.component_sha256().to_owned(),
-        publisher: manifest.publisher.clone(),
-        key_id: first.key_id(),
-        rules: json!([]),
-        first_served_at: clock.now(),
-    };
-    let mut tx = db.write().await.map_err(failed)?;
-    let held = packages::hold_binding(&mut tx, &row).await.map_err(failed)?;
-    // Checked again: another process may have bound the id meanwhile.
-    check(package, &held, ground).map_err(NotLoaded::Refused)?;
-    row.key_id = signer(package, &held, ground.trusted).unwrap_or(first).key_id();
-    let is_newer = !Version::parse(&held.version).is_ok_and(|served| manifest.version < served);
-    let bound = Binding {
-        adapter_id: held.adapter_id.clone(),
-        publisher: row.publisher.clone(),
-        key_id: row.key_id.clone(),
-        version: if is_newer { row.version.clone() } else { held.version.clone() },
-        manifest_sha256: if is_newer { row.manifest_sha256.clone() } else { held.manifest_sha256.clone() },
-    };
-    if bound != held {
-        packages::rebind(&mut tx, &bound, clock.now()).await.map_err(failed)?;
-    }
-    if bound.key_id != held.key_id {
-        tracing::warn!(
-            component = %row.adapter_id, "'{}' belongs from now on to publisher '{}' (key {}), before to '{}' (key {})",
-            row.adapter_id, bound.publisher, bound.key_id, held.publisher, held.key_id
-        );
-    }
-    let lines = in_words(manifest);
-    row.rules = kept(&lines);
-    if packages::record(&mut tx, &row).await.map_err(failed)? {
-        show(&row, &lines);
-    }
-    tx.commit().await.map_err(failed)
-}
-
-/// Logs the permissions of a new package, for the operator.
-fn show(row: &Package, lines: &[String]) {
-    let (id, version) = (&row.adapter_id, &row.version);
-    tracing::info!(
-        component = %id, version = %version, publisher = %row.publisher, key = %row.key_id, manifest = %row.manifest_sha256,
-        "new adapter package: {id} {version} by {}", row.publisher
-    );
-    for line in lines {
-        tracing::info!(component = %id, version = %version, "new adapter package {id}: {line}");
-    }
-}
-
-fn kept(lines: &[String]) -> Value {
-    let mut kept: Vec<String> =
-        lines.iter().take(RULES_MAX).map(|line| line.chars().take(RULE_CHARS_MAX).collect()).collect();
-    if lines.len() > RULES_MAX {
-        kept.push(format!("and {} more; 'heddle-package show' prints all", lines.len() - RULES_MAX));
-    }
-    json!(kept)
-}
-
-async fn write_audit(db: &Db, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
-    let mut tx = db.write().await?;
-    audit_new(&mut tx, clock, audit_key).await?;
+async fn write_audit(app: &App) -> heddle_store::Result<()> {
+    let mut tx = app.db.write().await?;
+    audit_new(&mut tx, &app.clock, &app.audit_key).await?;
     tx.commit().await
 }
 

@@ -7,14 +7,15 @@ use heddle_kernel::modules::LastRefused;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
-use super::packages::{Serving, load_all};
+use super::installed::Turns;
+use super::packages::load_all;
 
-/// The packages that serve, and the signal to read them again. One reading follows another.
-pub(super) struct Packages(Mutex<(Serving, Option<Signal>)>);
+/// The signal to read the packages again.
+pub(super) struct Asked(Mutex<Option<Signal>>);
 
-impl Packages {
-    pub(super) fn new(serving: Serving, asked: Option<Signal>) -> Self {
-        Self(Mutex::new((serving, asked)))
+impl Asked {
+    pub(super) fn new(asked: Option<Signal>) -> Self {
+        Self(Mutex::new(asked))
     }
 }
 
@@ -34,8 +35,8 @@ pub(super) fn asked() -> Option<Signal> {
 /// Reads the packages at each SIGHUP, until the service stops.
 pub(super) async fn read_when_asked(app: SharedApp) {
     let stop = app.tasks.stopping();
-    let mut held = app.part::<Packages>().0.lock().await;
-    let (serving, Some(asked)) = &mut *held else { return };
+    let mut held = app.part::<Asked>().0.lock().await;
+    let Some(asked) = &mut *held else { return };
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -44,21 +45,23 @@ pub(super) async fn read_when_asked(app: SharedApp) {
         // A stop does not wait for a reading: what it has not put into service is read at the next start.
         tokio::select! {
             () = stop.cancelled() => return,
-            () = read(&app, serving) => {}
+            () = read(&app) => {}
         }
     }
 }
 
 /// The same packages serve afterwards as after a restart. Returns when routes and operations show them.
-async fn read(app: &SharedApp, serving: &mut Serving) {
-    let refused = load_all(app, serving).await;
-    let count = refused.0.len();
+async fn read(app: &SharedApp) {
+    let turns = app.part::<Turns>();
+    let mut seen = turns.take().await;
+    let refused = load_all(app, &mut seen).await;
+    turns.forget_behind();
+    let (serving, count) = (app.runtime.adapters().len(), refused.0.len());
     app.part::<LastRefused>().replace(refused);
     app.all_installed_shown().await;
     tracing::info!(
-        serving = serving.len(),
+        serving,
         refused = count,
-        "packages were read again: {} serve, {count} were refused",
-        serving.len()
+        "packages were read again: {serving} serve, {count} were refused"
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::Timestamp;
-use heddle_kernel::app::SharedApp;
+use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
@@ -21,8 +21,9 @@ use heddle_store::adapter_releases::{self, Release};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use uuid::Uuid;
 
+use super::installed::Turns;
+use super::named::id_of;
 use crate::controllers::declarations::CONTROLLER_READ;
 
 /// How often a process with a suspended adapter checks whether the adapter was released.
@@ -42,6 +43,9 @@ struct View {
     quarantined: bool,
     /// The adapter takes no calls until then, because it failed in several organizations.
     suspended_until: Option<Timestamp>,
+    /// Why this process does not serve the package that was installed last; null where it does. It goes on with the one
+    /// before.
+    behind: Option<String>,
 }
 
 fn example() -> serde_json::Value {
@@ -51,6 +55,7 @@ fn example() -> serde_json::Value {
         "component_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "quarantined": false,
         "suspended_until": null,
+        "behind": null,
     })
 }
 
@@ -61,10 +66,11 @@ struct List {
     items: Vec<View>,
 }
 
-impl From<Adapter> for View {
-    fn from(adapter: Adapter) -> Self {
+impl View {
+    fn of(app: &App, adapter: &Adapter) -> Self {
         let standing = adapter.standing();
         Self {
+            behind: app.part::<Turns>().behind(adapter.id()),
             id: adapter.id().to_owned(),
             version: adapter.version().to_owned(),
             component_sha256: adapter.component_sha256().to_owned(),
@@ -95,7 +101,7 @@ pub(crate) fn routes(installed: &[String]) -> Routes {
 }
 
 async fn list(State(app): State<SharedApp>, _: Caller) -> Answer<List> {
-    Answer(List { items: app.runtime.adapters().into_iter().map(View::from).collect() })
+    Answer(List { items: app.runtime.adapters().iter().map(|adapter| View::of(&app, adapter)).collect() })
 }
 
 /// Id of an adapter in a path.
@@ -109,7 +115,7 @@ struct OnAdapter {
 async fn release(by: By, At(path): At<OnAdapter>) -> Result<Answer<View>, Error> {
     let By { app, caller, origin } = &by;
     let adapter = app.runtime.adapter(&path.adapter_id).ok_or(Error::NotFound("adapter"))?;
-    let before = View::from(adapter.clone());
+    let before = View::of(app, &adapter);
     let detail = json!({
         "adapter": before.id,
         "version": before.version,
@@ -138,7 +144,7 @@ async fn release(by: By, At(path): At<OnAdapter>) -> Result<Answer<View>, Error>
         component = before.id, user.id = %caller.user_id, request.id = origin.request_id,
         "adapter {} was released", before.id
     );
-    Ok(Answer(adapter.into()))
+    Ok(Answer(View::of(app, &adapter)))
 }
 
 /// Applies releases of other processes until the service stops. Does not read the database while no adapter is
@@ -177,23 +183,4 @@ async fn take_over_releases(app: &SharedApp) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Returns the id of a component in the audit log, which names targets by UUID: it is made of the component's hash.
-fn id_of(sha256: &str) -> Uuid {
-    let mut bytes = [0; 16];
-    let _ = hex::decode_to_slice(sha256.get(..32).unwrap_or_default(), &mut bytes);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_code_has_the_same_id() {
-        let (one, two) = ("ab".repeat(32), "cd".repeat(32));
-        assert_eq!(id_of(&one), id_of(&one));
-        assert_ne!(id_of(&one), id_of(&two));
-    }
 }

@@ -41,6 +41,10 @@ on_both! {
         assert!(record(&mut tx, &second).await.unwrap());
         assert_eq!(take_unaudited(&mut tx, clock.now()).await.unwrap(), [first, second]);
         assert!(take_unaudited(&mut tx, clock.now()).await.unwrap().is_empty());
+        let third = package("3.0.0", "k1", &clock);
+        assert!(record(&mut tx, &third).await.unwrap());
+        mark_audited(&mut tx, &third.manifest_sha256, clock.now()).await.unwrap();
+        assert!(take_unaudited(&mut tx, clock.now()).await.unwrap().is_empty());
     }
 
     async fn the_platform_belongs_to_the_first_super_admin(db) {

@@ -1,4 +1,5 @@
 use heddle_marketplace::{PublisherKey, pack};
+use serde_json::json;
 
 use super::*;
 
@@ -40,7 +41,7 @@ fn candidate_of(
     ]);
     let files = pack(manifest.to_string().as_bytes(), files, key).unwrap();
     let package = Verified::from_files(files, &[trusted]).unwrap();
-    Candidate { folder: folder.to_owned(), package }
+    Candidate { name: folder.to_owned(), origin: Origin::Folder, package }
 }
 
 fn bound(candidate: &Candidate) -> Binding {
@@ -62,10 +63,10 @@ fn decide(
     downgrades: &[String],
 ) -> (Vec<String>, Vec<String>) {
     let mut refused = RefusedPackages::default();
-    let ground = Ground { trusted, downgrades };
+    let ground = Ground { trusted: trusted.to_vec(), downgrades: downgrades.to_vec() };
     let fit = in_order("switch", candidates, binding, &ground, &mut refused);
     let reasons = refused.0.into_iter().map(|refused| format!("{}: {}", refused.package, refused.reason));
-    (fit.into_iter().map(|candidate| candidate.folder).collect(), reasons.collect())
+    (fit.into_iter().map(|candidate| candidate.name).collect(), reasons.collect())
 }
 
 #[test]
@@ -145,4 +146,42 @@ fn an_id_is_handed_over_by_the_operator_only() {
     let second = PublisherKey::generate("acme").unwrap();
     assert_eq!(decide_with(&second, &old, &["switch"]), 1, "the publisher's second key");
     assert_eq!(decide_with(&second, &old, &["switch*"]), 0);
+}
+
+/// The same package, as it was installed over the API.
+fn installed(candidate: Candidate) -> Candidate {
+    Candidate { origin: Origin::Installed, ..candidate }
+}
+
+/// Returns the packages that are left, in order.
+fn left(candidates: Vec<Candidate>, is_pinned: bool, served: &str) -> Vec<String> {
+    let lab = Lab::new();
+    let binding = bound(&candidate("x", &lab.acme, served, "Switch"));
+    let left = choice::without_outdone(candidates, is_pinned, Some(&binding));
+    left.into_iter().map(|candidate| candidate.name).collect()
+}
+
+#[test]
+fn the_newest_of_folder_and_database_comes_first() {
+    let lab = Lab::new();
+    let of = |name: &str, version: &str| candidate(name, &lab.acme, version, "Switch");
+    let both = |folder: &str| vec![of("folder", folder), installed(of("installed", "1.1.0"))];
+    assert_eq!(left(both("1.0.0"), false, "1.1.0"), ["installed"]);
+    assert_eq!(left(both("1.1.0"), false, "1.1.0"), ["installed"]);
+    assert_eq!(left(both("1.2.0"), false, "1.1.0"), ["folder", "installed"], "the other one stands in");
+    assert_eq!(left(both("1.2.0"), false, "1.2.0"), ["folder"], "what is older than served cannot stand in");
+    let folders = vec![of("one", "1.0.0"), of("two", "1.1.0")];
+    assert_eq!(left(folders, false, "1.1.0"), ["one", "two"], "the other rules decide between folders");
+    assert_eq!(left(vec![installed(of("installed", "1.0.0"))], false, "1.2.0"), ["installed"]);
+}
+
+#[test]
+fn a_pinned_package_gives_way_only_to_one_newer_than_all_that_served() {
+    let lab = Lab::new();
+    let of = |name: &str, version: &str| candidate(name, &lab.acme, version, "Switch");
+    let both = |folder: &str| vec![of("folder", folder), installed(of("installed", "1.0.0"))];
+    for older in ["0.9.0", "1.0.0", "1.0.1", "1.1.0"] {
+        assert_eq!(left(both(older), true, "1.1.0"), ["installed"], "{older}");
+    }
+    assert_eq!(left(both("1.1.1"), true, "1.1.0"), ["folder", "installed"]);
 }

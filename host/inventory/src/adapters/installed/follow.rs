@@ -1,0 +1,69 @@
+//! Takes over what other processes of the same database have installed or rolled back.
+
+use std::time::Duration;
+
+use heddle_kernel::app::{App, SharedApp};
+use heddle_store::installed_packages::Installed;
+
+use super::{Turns, kept};
+use crate::adapters::packages::{Ground, NotLoaded, check, find_binding, load};
+
+/// How often a process looks for what others have installed.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Takes over what was installed elsewhere, until the service stops.
+pub(in crate::adapters) async fn follow(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        // A stop does not wait for a compilation: what is not in service yet is loaded at the next start.
+        let taken = tokio::select! {
+            () = stop.cancelled() => return,
+            taken = take_over(&app) => taken,
+        };
+        if let Err(error) = taken {
+            tracing::warn!(error = %error, "installed packages cannot be read; tried again");
+        }
+    }
+}
+
+async fn take_over(app: &App) -> heddle_store::Result<()> {
+    let turns = app.part::<Turns>();
+    let mut seen = turns.take().await;
+    for (id, installed) in kept::seen(&app.db).await? {
+        if seen.get(&id) == Some(&installed) {
+            continue;
+        }
+        let reason = match renew(app, &installed).await {
+            Ok(()) => None,
+            // Not tried again: compiling what cannot be compiled would take a core of every process.
+            Err(NotLoaded::Refused(reason)) => Some(format!(
+                "version {} was installed and cannot serve here: {reason}; tried again at SIGHUP and at a start",
+                installed.version
+            )),
+            Err(NotLoaded::Unknown(error)) => return Err(error),
+        };
+        turns.note(app, &mut seen, installed, reason);
+    }
+    Ok(())
+}
+
+/// Serves an installed package, unless this process's folder has a newer one.
+async fn renew(app: &App, installed: &Installed) -> Result<(), NotLoaded> {
+    if let Some(serving) = app.runtime.adapter(&installed.adapter_id) {
+        let is_outdone = !installed.is_pinned && kept::is_outdone(installed, &serving);
+        if is_outdone || serving.manifest_sha256() == installed.manifest_sha256 {
+            return Ok(());
+        }
+    }
+    let ground = Ground::of(&app.config).map_err(|error| NotLoaded::Refused(error.to_string()))?;
+    let ground = ground.with_pin(installed);
+    let candidate = kept::candidate(app, installed, &ground.trusted).await?;
+    if let Some(bound) = find_binding(&app.db, &installed.adapter_id).await? {
+        check(&candidate.package, &bound, &ground).map_err(NotLoaded::Refused)?;
+    }
+    load(app, &candidate, &ground).await
+}

@@ -1,0 +1,214 @@
+//! Installs a package: judges it as one of the folder is judged, writes it, and puts it into service.
+//!
+//! A refusal changes nothing of what serves. Two installations follow each other; what one of them has changed, the other
+//! is judged by.
+
+use axum::body::Bytes;
+use heddle_kernel::audit::entry::{self, NewEntry};
+use heddle_kernel::http::error::Error;
+use heddle_kernel::resource::By;
+use heddle_kernel::task;
+use heddle_marketplace::{TrustedKey, Verified, in_words};
+use heddle_runtime::{Adapter, CompileError, LoadError};
+use heddle_store::Tx;
+use heddle_store::installed_packages::{self, Installed, NewKept};
+use heddle_store::packages::{self, Binding};
+use semver::Version;
+use serde_json::json;
+
+use super::before::{self, Before};
+use super::changes::Replaced;
+use super::view::{Judged, Outcome};
+use super::{Turns, kept, shown};
+use crate::adapters::named::id_of;
+use crate::adapters::packages::{Ground, NotLoaded, bind_in, check, find_binding, kept as kept_rules};
+
+/// Judges a package, and installs it unless it is a dry run.
+pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result<Judged, Error> {
+    let app = &by.app;
+    let turns = app.part::<Turns>();
+    let _place = turns.place()?;
+    let mut seen = turns.take().await;
+    let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
+    let package = opened(archive.clone(), &ground.trusted).await?;
+    let id = &package.manifest().id;
+    let serving = app.runtime.adapter(id);
+    let installed = kept::find(app, id).await?;
+    let is_it = |manifest: &str| manifest == package.manifest_sha256();
+    if installed.as_ref().is_some_and(|one| is_it(&one.manifest_sha256))
+        && serving.as_ref().is_some_and(|adapter| is_it(adapter.manifest_sha256()))
+    {
+        return Ok(Judged::of(&package, key_of(&package, None), None, Outcome::Unchanged));
+    }
+    let bound = find_binding(&app.db, id).await?;
+    if let Some(bound) = &bound {
+        may_serve(&package, bound, &ground).map_err(conflict)?;
+    }
+    let adapter = app.runtime.prepared(&package).await.map_err(unusable)?;
+    let replaces = serving.as_ref().filter(|serving| !is_it(serving.manifest_sha256()));
+    let replaces = replaces.map(|serving| Replaced::of(serving, package.manifest()));
+    let key = key_of(&package, bound.as_ref());
+    if is_dry_run {
+        return Ok(Judged::of(&package, key, replaces, Outcome::Judged));
+    }
+    let before = before::find(app, &package, installed.as_ref()).await;
+    let new = New { package: &package, archive: &archive, before, serving: serving.as_ref() };
+    let written = new.write(by, &ground).await?;
+    app.runtime.serve(&adapter);
+    tracing::warn!(
+        component = adapter.id(), version = adapter.version(), user.id = %by.caller.user_id,
+        request.id = by.origin.request_id, "adapter {} {} was installed", adapter.id(), adapter.version()
+    );
+    turns.note(app, &mut seen, written, None);
+    shown(app).await;
+    Ok(Judged::of(&package, key, replaces, Outcome::Installed))
+}
+
+/// Verifies what was sent.
+async fn opened(archive: Bytes, trusted: &[TrustedKey]) -> Result<Verified, Error> {
+    let keys = trusted.to_vec();
+    let opened = task::block(move || Verified::open_archive(&archive, &keys)).await;
+    opened.map_err(|error| refused(error.to_string()))
+}
+
+/// 400 with the reason for which a package is refused.
+fn refused(reason: String) -> Error {
+    Error::BadRequest { kind: "package_refused", message: reason }
+}
+
+/// 409: the package is sound, and does not fit what serves or served.
+pub(super) fn conflict(reason: String) -> Error {
+    Error::Conflict { kind: "package_conflict", message: reason }
+}
+
+/// The error of a package whose component cannot be used. A fault of this machine is no fault of the package.
+pub(super) fn unusable(error: LoadError) -> Error {
+    match error {
+        LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_)) => Error::internal(error),
+        other => refused(other.to_string()),
+    }
+}
+
+impl From<NotLoaded> for Error {
+    fn from(not_loaded: NotLoaded) -> Self {
+        match not_loaded {
+            NotLoaded::Refused(reason) => conflict(reason),
+            NotLoaded::Unknown(error) => error.into(),
+        }
+    }
+}
+
+/// The key that an id is bound to where the package has it, else the first of its keys.
+pub(super) fn key_of(package: &Verified, bound: Option<&Binding>) -> String {
+    let keys = package.key_ids();
+    let held = bound.and_then(|bound| keys.iter().find(|key| **key == bound.key_id));
+    held.or(keys.first()).cloned().unwrap_or_default()
+}
+
+/// Whether a package may serve an id that is bound. A version that served is not replaced by another package of the same
+/// version: nobody could tell which of them serves.
+fn may_serve(package: &Verified, bound: &Binding, ground: &Ground) -> Result<(), String> {
+    check(package, bound, ground)?;
+    let manifest = package.manifest();
+    if bound.version == manifest.version.to_string() && bound.manifest_sha256 != package.manifest_sha256() {
+        return Err(format!(
+            "version {} of '{}' served before with other contents (manifest {}); give the package a higher version",
+            manifest.version, manifest.id, bound.manifest_sha256
+        ));
+    }
+    Ok(())
+}
+
+/// A package that is about to be written.
+struct New<'a> {
+    package: &'a Verified,
+    archive: &'a [u8],
+    before: Before,
+    serving: Option<&'a Adapter>,
+}
+
+impl New<'_> {
+    /// Writes package, choice and audit entry in one transaction.
+    async fn write(&self, by: &By, ground: &Ground) -> Result<Installed, Error> {
+        let (app, now) = (&by.app, by.app.clock.now());
+        let manifest = self.package.manifest();
+        let mut tx = app.db.write().await?;
+        let may_serve = |held: &Binding| may_serve(self.package, held, ground);
+        let held = bind_in(&mut tx, self.package, ground, now, may_serve).await?;
+        let before_sha256 = self.before.keep(&mut tx, &manifest.id, now).await?;
+        let version = manifest.version.to_string();
+        let kept = NewKept {
+            manifest_sha256: self.package.manifest_sha256(),
+            adapter_id: &manifest.id,
+            version: &version,
+            archive: self.archive,
+            installed_at: now,
+            installed_by: Some(&by.caller.username),
+        };
+        installed_packages::keep(&mut tx, &kept).await?;
+        let installed = Installed {
+            adapter_id: manifest.id.clone(),
+            manifest_sha256: self.package.manifest_sha256().to_owned(),
+            is_pinned: is_older(&version, &held),
+            version,
+            before_sha256,
+            changed_at: now,
+        };
+        installed_packages::choose(&mut tx, &installed).await?;
+        installed_packages::trim(&mut tx, &manifest.id).await?;
+        packages::mark_audited(&mut tx, &installed.manifest_sha256, now).await?;
+        record(&mut tx, by, "adapter.installed", self.package, self.serving).await?;
+        tx.commit().await?;
+        Ok(installed)
+    }
+}
+
+/// Whether a version is older than the highest that served.
+pub(super) fn is_older(version: &str, bound: &Binding) -> bool {
+    match (Version::parse(version), Version::parse(&bound.version)) {
+        (Ok(version), Ok(highest)) => version < highest,
+        _ => false,
+    }
+}
+
+/// Appends the entry of the audit log, with what served before and what serves after.
+pub(super) async fn record(
+    tx: &mut Tx,
+    by: &By,
+    action: &'static str,
+    package: &Verified,
+    serving: Option<&Adapter>,
+) -> Result<(), Error> {
+    let By { app, caller, origin } = by;
+    let manifest = package.manifest();
+    let before = serving.map(|serving| {
+        json!({
+            "version": serving.version(),
+            "manifest_sha256": serving.manifest_sha256(),
+            "component_sha256": serving.component_sha256(),
+        })
+    });
+    let detail = json!({
+        "adapter": manifest.id,
+        "version": manifest.version,
+        "publisher": manifest.publisher,
+        "signed_by": package.key_ids(),
+        "manifest_sha256": package.manifest_sha256(),
+        "component_sha256": package.component_sha256(),
+        "rules": kept_rules(&in_words(manifest)),
+        "before": before,
+        "after": {
+            "version": manifest.version,
+            "manifest_sha256": package.manifest_sha256(),
+            "component_sha256": package.component_sha256(),
+        },
+    });
+    let entry = NewEntry {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("adapter_package", id_of(package.manifest_sha256())),
+        detail,
+    };
+    entry::record(tx, app, origin, entry).await
+}

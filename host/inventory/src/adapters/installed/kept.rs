@@ -1,0 +1,57 @@
+//! Packages as they are kept in the database: found, opened and verified like any other.
+
+use heddle_kernel::app::App;
+use heddle_kernel::task;
+use heddle_marketplace::{TrustedKey, Verified};
+use heddle_runtime::Adapter;
+use heddle_store::Db;
+use heddle_store::installed_packages::{self, Installed};
+use semver::Version;
+
+use super::Seen;
+use crate::adapters::packages::{Candidate, NotLoaded, Origin};
+
+/// How messages call an installed package.
+pub(in crate::adapters) fn name_of(installed: &Installed) -> String {
+    format!("{} {} (installed)", installed.adapter_id, installed.version)
+}
+
+/// What is installed now.
+pub(in crate::adapters) async fn seen(db: &Db) -> heddle_store::Result<Seen> {
+    let installed = installed_packages::all(&mut db.single().await?).await?;
+    Ok(installed.into_iter().map(|one| (one.adapter_id.clone(), one)).collect())
+}
+
+/// The installed package of an adapter.
+pub(super) async fn find(app: &App, id: &str) -> heddle_store::Result<Option<Installed>> {
+    installed_packages::find(&mut app.db.single().await?, id).await
+}
+
+/// Whether a package of this process's folder serves, which is newer than the installed one.
+pub(super) fn is_outdone(installed: &Installed, serving: &Adapter) -> bool {
+    Version::parse(&installed.version).is_ok_and(|version| serving.manifest().version > version)
+}
+
+/// Opens an installed package, and verifies it with the keys that are trusted now.
+pub(in crate::adapters) async fn candidate(
+    app: &App,
+    installed: &Installed,
+    trusted: &[TrustedKey],
+) -> Result<Candidate, NotLoaded> {
+    let package = open(app, &installed.manifest_sha256, trusted).await?;
+    Ok(Candidate { name: name_of(installed), origin: Origin::Installed, package })
+}
+
+/// Opens a package that is kept under this SHA-256 of its manifest.
+pub(super) async fn open(app: &App, manifest: &str, trusted: &[TrustedKey]) -> Result<Verified, NotLoaded> {
+    let archive = installed_packages::archive(&mut app.db.single().await?, manifest).await?;
+    let gone = || NotLoaded::Refused("its bytes are no longer kept; install it again".to_owned());
+    let archive = archive.ok_or_else(gone)?;
+    let keys = trusted.to_vec();
+    let opened = task::block(move || Verified::open_archive(&archive, &keys)).await;
+    let package = opened.map_err(|error| NotLoaded::Refused(error.to_string()))?;
+    if package.manifest_sha256() != manifest {
+        return Err(NotLoaded::Refused("what is kept is another package than was installed".to_owned()));
+    }
+    Ok(package)
+}
