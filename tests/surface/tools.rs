@@ -55,7 +55,9 @@ async fn the_document_is_valid() {
 async fn generate_client(server: &Server, folder: &Path) {
     let path = document(server, folder).await;
     let settings = folder.join("generator.yaml");
-    std::fs::write(&settings, "post_hooks: []\n").unwrap();
+    // An archive is bytes like others.
+    let overrides = "content_type_overrides:\n  application/zip: application/octet-stream\n";
+    std::fs::write(&settings, format!("post_hooks: []\n{overrides}")).unwrap();
     let mut generator = Command::new(python().with_file_name("openapi-python-client"));
     generator
         .current_dir(folder)

@@ -136,7 +136,9 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words
         operation["requestBody"] = json!({ "required": true, "content": { media: content } });
     }
     if let Some((media, bytes_max)) = route.doc.file {
-        let schema = json!({ "type": "string", "format": "binary", "maxLength": bytes_max });
+        // No `maxLength`: it counts characters, and clients that are generated would apply it to the name of a file.
+        let about = format!("A file of at most {bytes_max} bytes");
+        let schema = json!({ "type": "string", "format": "binary", "description": about });
         operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
     }
     operation["responses"] = answers::of(table, route, schemas);

@@ -10,6 +10,7 @@ use heddle_kernel::http::extract::{At, File, Media, Params};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::By;
 use heddle_marketplace::ARCHIVE_BYTES_MAX;
+use heddle_runtime::Adapter;
 use heddle_store::installed_packages;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -94,7 +95,7 @@ async fn list(State(app): State<SharedApp>, At(path): At<OnAdapter>) -> Result<A
         return Err(Error::NotFound("adapter"));
     }
     let serving = app.runtime.adapter(&path.adapter_id);
-    let serving = serving.as_ref().map(|adapter| adapter.manifest_sha256());
+    let serving = serving.as_ref().map(Adapter::manifest_sha256);
     let items = known.into_iter().map(|one| Package::of(one, serving, installed.as_ref()));
     Ok(Answer(Packages { items: items.collect() }))
 }
