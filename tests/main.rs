@@ -9,6 +9,7 @@ mod fabric;
 mod fixtures;
 mod house;
 mod identity;
+mod inventory;
 mod notifications;
 mod openwrt;
 mod operate;

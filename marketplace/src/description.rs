@@ -1,4 +1,5 @@
-//! What an adapter manages, as data: areas, kinds of object, and features with their payload schemas.
+//! What an adapter manages, as data: areas, kinds of object, features with their payload schemas, and the kinds of the
+//! model that it fills.
 //!
 //! It is a file of the package of its own ([`DESCRIPTION`](crate::DESCRIPTION)), so that it is signed, shown and
 //! compared without running the component. Keys are kebab-case; unknown keys are refused.
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::error::PackageError;
 use crate::json::{self, StrictError};
+use crate::model;
 
 /// Areas, kinds and features together.
 const ENTRIES_MAX: usize = 8_192;
@@ -27,6 +29,42 @@ pub struct Description {
     pub kinds: Vec<Kind>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<Feature>,
+    /// Kinds of the model that are read from this vendor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<Filled>,
+}
+
+/// A kind of the model (`wit/model`) that the adapter fills.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Filled {
+    /// Such as `vlan`; one entry for each kind.
+    pub kind: String,
+    /// The fields that can be known of an object, as the kind's schema names them.
+    pub fields: Vec<String>,
+    #[serde(default, skip_serializing_if = "Per::is_site")]
+    pub per: Per,
+    /// What the package says of it to its own component; opaque to the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Box<RawValue>>,
+}
+
+/// What objects are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// A site of the vendor; the controller where the vendor has no sites.
+    #[default]
+    Site,
+    /// The controller, whatever sites it has.
+    Controller,
+}
+
+impl Per {
+    /// Whether each site has objects of its own.
+    pub fn is_site(&self) -> bool {
+        *self == Self::Site
+    }
 }
 
 /// A part of the API surface: `firewall` of the adapter `acme` is mounted as `/gateway-acme-firewall/`.
@@ -44,6 +82,8 @@ pub struct Kind {
     pub id: String,
     pub area: String,
     pub title: String,
+    #[serde(default, skip_serializing_if = "Per::is_site")]
+    pub per: Per,
     /// What the package says of the kind to its own component; opaque to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Box<RawValue>>,
@@ -60,6 +100,8 @@ pub struct Feature {
     /// The kind of object that it writes, when there is one to read back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Per::is_site")]
+    pub per: Per,
     /// Payload fields that make the natural key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natural_key: Vec<String>,
@@ -137,7 +179,8 @@ impl Description {
         operations.for_each(|one| one.payload_schema = json::compact(&one.payload_schema));
         let of_features = self.features.iter_mut().filter_map(|feature| feature.binding.as_mut());
         let of_kinds = self.kinds.iter_mut().filter_map(|kind| kind.binding.as_mut());
-        of_kinds.chain(of_features).for_each(|binding| *binding = json::compact(binding));
+        let of_model = self.model.iter_mut().filter_map(|filled| filled.binding.as_mut());
+        of_kinds.chain(of_features).chain(of_model).for_each(|binding| *binding = json::compact(binding));
     }
 }
 
@@ -170,7 +213,27 @@ fn problem(description: &Description, id: &str) -> Option<String> {
             in_area("feature", &feature.id, &feature.area).or_else(|| of_feature(feature, id, &kinds))
         })
     };
-    titles.or_else(of_kinds).or_else(of_features)
+    titles.or_else(of_kinds).or_else(of_features).or_else(|| of_model(&description.model))
+}
+
+fn of_model(model: &[Filled]) -> Option<String> {
+    let mut seen = HashSet::new();
+    model.iter().find_map(|filled| {
+        let kind = filled.kind.as_str();
+        let Some(known) = model::find(kind) else {
+            return Some(format!("the model has no kind '{}'", kind.chars().take(100).collect::<String>()));
+        };
+        if !seen.insert(kind) {
+            return Some(format!("the kind '{kind}' of the model is filled twice"));
+        }
+        let strange = filled.fields.iter().find(|field| known.property(field).is_none());
+        let secret = filled.fields.iter().find(|field| known.is_secret(field));
+        let strange = strange.map(|field| format!("the kind '{kind}' of the model has no field '{field}'"));
+        let secret = || {
+            secret.map(|field| format!("the field '{field}' of '{kind}' is a secret, which is never read"))
+        };
+        strange.or_else(secret).or_else(|| binding("model", kind, filled.binding.as_deref()))
+    })
 }
 
 fn of_feature(feature: &Feature, id: &str, kinds: &HashSet<&str>) -> Option<String> {

@@ -8,6 +8,7 @@ mod error;
 mod json;
 mod keys;
 pub mod manifest;
+pub mod model;
 mod names;
 mod pack;
 mod rules;

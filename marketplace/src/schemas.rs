@@ -45,7 +45,7 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-    use crate::description::{Danger, Feature, FeatureOperation, Operation};
+    use crate::description::{Danger, Feature, FeatureOperation, Operation, Per};
 
     fn manifest() -> Manifest {
         serde_json::from_value(json!({
@@ -68,6 +68,7 @@ mod tests {
             area: "lab".into(),
             title: "Thing".into(),
             kind: None,
+            per: Per::Site,
             natural_key: vec![],
             operations: vec![operation],
             binding: None,

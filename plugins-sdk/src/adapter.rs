@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::{
     Attribute, Change, ChangePlan, Comparison, Completion, DevicePage, DeviceProfile, Effect, Fault,
-    FaultExt, Host, Live, Object, ObjectPage, Outcome, Readiness, Response, Stage, fault,
+    FaultExt, Host, Live, ModelPage, Object, ObjectPage, Outcome, Readiness, Response, SitePage, Stage,
+    fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
@@ -19,6 +20,11 @@ pub trait Adapter: 'static {
     /// Everything that is managed or seen, page by page.
     fn list_devices(host: &dyn Host, site: Option<&str>, cursor: Option<&str>) -> Result<DevicePage, Fault>;
 
+    /// The sites of the controller, where the vendor has sites. Their ids are the `site` of the other functions.
+    fn list_sites(_host: &dyn Host, _cursor: Option<&str>) -> Result<SitePage, Fault> {
+        Ok(SitePage { items: Vec::new(), next: None })
+    }
+
     /// Objects of a kind, as they are now.
     fn list_objects(_host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
         Err(fault::unsupported(format!("objects of kind '{}' cannot be listed", listing.kind)))
@@ -27,6 +33,16 @@ pub trait Adapter: 'static {
     /// One object by its natural key.
     fn get_object(_host: &dyn Host, kind: &str, _site: Option<&str>, _key: &str) -> Result<Object, Fault> {
         Err(fault::unsupported(format!("objects of kind '{kind}' cannot be read")))
+    }
+
+    /// Objects of a kind of the model, which the description names.
+    fn list_model(
+        _host: &dyn Host,
+        kind: &str,
+        _site: Option<&str>,
+        _cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        Err(fault::unsupported(format!("the kind '{kind}' of the model is not filled")))
     }
 
     /// Computes every call of a set of changes beforehand.
@@ -131,6 +147,12 @@ impl<A: Adapter> lifecycle::Guest for Exported<A> {
 impl<A: Adapter> inventory::Guest for Exported<A> {
     fn list_devices(site: Option<String>, cursor: Option<String>) -> Result<DevicePage, Fault> {
         A::list_devices(&Live::open()?, site.as_deref(), cursor.as_deref())
+    }
+    fn list_sites(cursor: Option<String>) -> Result<SitePage, Fault> {
+        A::list_sites(&Live::open()?, cursor.as_deref())
+    }
+    fn list_model(kind: String, site: Option<String>, cursor: Option<String>) -> Result<ModelPage, Fault> {
+        A::list_model(&Live::open()?, &kind, site.as_deref(), cursor.as_deref())
     }
     fn list_objects(
         kind: String,

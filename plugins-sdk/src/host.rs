@@ -63,6 +63,11 @@ pub trait Host {
         None
     }
 
+    /// The same of a kind of the model.
+    fn model_binding(&self, _kind: &str) -> Option<Value> {
+        None
+    }
+
     /// Milliseconds since 1970-01-01T00:00:00Z.
     fn now_ms(&self) -> u64 {
         0
@@ -154,6 +159,9 @@ impl Host for Live {
     }
     fn feature_binding(&self, id: &str) -> Option<Value> {
         description::feature_binding(id).and_then(|text| serde_json::from_str(&text).ok())
+    }
+    fn model_binding(&self, kind: &str) -> Option<Value> {
+        description::model_binding(kind).and_then(|text| serde_json::from_str(&text).ok())
     }
     fn now_ms(&self) -> u64 {
         clock::now_ms()

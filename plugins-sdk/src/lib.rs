@@ -22,7 +22,8 @@ pub use bindings::exports::heddle::adapter::changes::{
     Standing, Start,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
-    Completeness, Device, DevicePage, Object, ObjectPage, Status,
+    Completeness, Device, DevicePage, ModelObject, ModelPage, Object, ObjectPage, Origin, SitePage, Status,
+    VendorSite,
 };
 pub use bindings::exports::heddle::adapter::lifecycle::{
     Availability, Capability, Danger, DeviceProfile, Operation,

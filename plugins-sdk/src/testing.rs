@@ -97,9 +97,9 @@ impl FakeHost<'_> {
         self.holes.borrow_mut().extend(found.into_iter().map(value));
     }
 
-    fn binding(&self, of: &str, id: &str) -> Option<Value> {
+    fn binding(&self, of: &str, name: &str, id: &str) -> Option<Value> {
         let all = self.description?.get(of)?.as_array()?;
-        all.iter().find(|one| one["id"] == id)?.get("binding").cloned()
+        all.iter().find(|one| one[name] == id)?.get("binding").cloned()
     }
 }
 
@@ -120,10 +120,13 @@ impl Host for FakeHost<'_> {
         self.settings.clone()
     }
     fn kind_binding(&self, id: &str) -> Option<Value> {
-        self.binding("kinds", id)
+        self.binding("kinds", "id", id)
     }
     fn feature_binding(&self, id: &str) -> Option<Value> {
-        self.binding("features", id)
+        self.binding("features", "id", id)
+    }
+    fn model_binding(&self, kind: &str) -> Option<Value> {
+        self.binding("model", "kind", kind)
     }
 }
 

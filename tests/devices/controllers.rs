@@ -22,7 +22,7 @@ async fn registered(api: &Api, url: &str) -> Value {
 }
 
 /// The sync, once it has ended.
-pub(super) async fn ended(api: &Api, sync: &Value) -> Value {
+pub(crate) async fn ended(api: &Api, sync: &Value) -> Value {
     let path = format!(
         "/controllers/{}/syncs/{}",
         sync["controller_id"].as_str().unwrap(),

@@ -1,7 +1,7 @@
 //! Devices and what people do with them; many controllers at once; trying a credential; how far a grant reaches.
 
 mod bulk;
-mod controllers;
+pub(crate) mod controllers;
 mod credentials;
 mod departure;
 mod hostile;
@@ -71,7 +71,7 @@ async fn audited(api: &Api, action: &str) -> Vec<Value> {
 }
 
 /// A member of the first admin's organization with these grants, logged in.
-async fn member(server: &Server, name: &str, role: Role, granted: &[(&str, SiteLevel)]) -> Api {
+pub(crate) async fn member(server: &Server, name: &str, role: Role, granted: &[(&str, SiteLevel)]) -> Api {
     let app = &server.running().app;
     let now = app.clock.now();
     let mut tx = app.db.write().await.unwrap();

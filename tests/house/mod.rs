@@ -1,6 +1,7 @@
 //! What the layout of the sources promises, where Cargo alone does not hold it.
 
 mod circles;
+mod coverage;
 mod documented;
 mod fixtures;
 mod names;

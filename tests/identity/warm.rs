@@ -91,6 +91,7 @@ async fn add_device(server: &Server, admin: &Api) -> DeviceId {
         site_id: controller.site_id,
         controller_id: controller.id,
         devices: &[device],
+        sites: &std::collections::HashMap::new(),
         complete: Completeness::Partial,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await.unwrap();

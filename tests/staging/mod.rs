@@ -8,7 +8,7 @@ mod lists;
 mod native;
 mod path_cut;
 mod scenario;
-mod scripted;
+pub(crate) mod scripted;
 mod secrets;
 mod sets;
 mod stages;

@@ -184,7 +184,8 @@ pub(super) struct Scripted {
     device: Device,
 }
 
-fn lay_package(folder: &Path, version: &str) {
+/// Puts a package of the scripted adapter into a folder.
+pub(crate) fn lay_package(folder: &Path, version: &str) {
     let mut manifest = package::manifest();
     manifest["reads"] = json!([]);
     manifest["version"] = json!(version);

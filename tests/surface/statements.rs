@@ -44,7 +44,9 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
         .replace("{connection_id}", &roots.started[0].to_string())
         .replace("{rule_id}", &roots.started[1].to_string())
         .replace("{schedule_id}", &roots.started[2].to_string())
-        .replace("{subscription_id}", &roots.subscription.to_string());
+        .replace("{subscription_id}", &roots.subscription.to_string())
+        // Of the kind that the fixture makes.
+        .replace("{model_kind}", "vlan");
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
     // The caller is loaded anew each time, however long the test takes in between.
     app.callers.forget();

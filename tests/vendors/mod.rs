@@ -4,6 +4,7 @@ mod document;
 mod kill;
 mod labs;
 mod scenario;
+mod sites;
 
 use serde_json::{Value, json};
 

@@ -30,10 +30,15 @@ pub struct Made {
     pub coverage: Coverage,
 }
 
+/// What the adapter fills of the model, as `model.json` beside it says: an array, which becomes the key `model` of the
+/// description. An adapter without the file fills nothing.
+const MODEL: &str = "model.json";
+
 /// The program of an adapter's example: writes the description beside the adapter and shows what it covers.
 pub fn write(folder: &Path, made: &Made) -> anyhow::Result<()> {
     let path = folder.join(DESCRIPTION);
-    fs::write(&path, text(&made.description)?).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, text(folder, &made.description)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     write!(std::io::stdout(), "{}", made.coverage).context("the coverage cannot be shown")
 }
 
@@ -41,7 +46,7 @@ pub fn write(folder: &Path, made: &Made) -> anyhow::Result<()> {
 pub fn check(folder: &Path, made: &Made) -> anyhow::Result<()> {
     let path = folder.join(DESCRIPTION);
     let kept = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let made = text(&made.description)?;
+    let made = text(folder, &made.description)?;
     if kept == made {
         return Ok(());
     }
@@ -143,8 +148,12 @@ pub fn noun(title: &str) -> String {
 const DESCRIPTION: &str = "description.json";
 
 /// The description as the file has it.
-fn text(description: &Value) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(description)? + "\n")
+fn text(folder: &Path, description: &Value) -> anyhow::Result<String> {
+    let (mut description, model) = (description.clone(), folder.join(MODEL));
+    if model.exists() {
+        description["model"] = read(&model)?;
+    }
+    Ok(serde_json::to_string_pretty(&description)? + "\n")
 }
 
 #[cfg(test)]

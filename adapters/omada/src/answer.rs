@@ -1,10 +1,10 @@
 //! What an answer of the controller means: the code in its envelope decides, not the status.
 
-use heddle_sdk::crud::{Place, Purpose, Vendor, Written};
+use heddle_sdk::crud::{Modelled, Place, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
 use serde_json::Value;
 
-use crate::{parts, site};
+use crate::{model, parts, site};
 
 /// The session of the manifest.
 pub(crate) const SESSION: &str = "open-api";
@@ -32,6 +32,10 @@ impl Vendor for Omada {
         let result = opened(response)?;
         inner(&result)?;
         Ok(result)
+    }
+
+    fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
+        model::complete(kind, row, object)
     }
 
     fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault> {

@@ -54,7 +54,7 @@ pub(crate) fn gather(host: &dyn Host, controller: &str, site: &Site) -> Result<C
     let mut clients: BTreeMap<String, Device> = BTreeMap::new();
     for (row, is_online) in online.iter().map(|row| (row, true)).chain(known.iter().map(|row| (row, false))) {
         let Some(mac) = sdk_json::text(row, "/mac").map(lower_mac) else { continue };
-        clients.entry(mac.clone()).or_insert_with(|| client(row, mac, is_online, &site.name));
+        clients.entry(mac.clone()).or_insert_with(|| client(row, mac, is_online, &site.id));
     }
     out.all = clients.into_values().collect();
     Ok(out)

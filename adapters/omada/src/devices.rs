@@ -46,7 +46,7 @@ pub(crate) fn list(host: &dyn Host, wanted: Option<&str>) -> Result<DevicePage, 
         Err(other) => return Err(other),
     };
     let mut items: Vec<Device> =
-        adopted.iter().chain(&pending).filter_map(|row| device(row, &chosen.name)).collect();
+        adopted.iter().chain(&pending).filter_map(|row| device(row, &chosen.id)).collect();
     let found = clients::gather(host, &controller, &chosen)?;
     if found.is_denied {
         complete = Completeness::RightsLimited;

@@ -2,12 +2,14 @@
 //! secret as the password.
 //!
 //! What it manages stands in `description.json`, which `cargo xtask vendor omada` makes from facts about the API; the
-//! strategies of the SDK carry it out. The code here knows what an answer means, which site is meant, who the controller
-//! is, and what is at its sites.
+//! strategies of the SDK carry it out; `model.json` says what it fills of the model. The code here knows what an answer
+//! means, which site is meant, who the controller is, what is at its sites, and what the vendor's numbers mean to the
+//! model.
 
 mod answer;
 mod clients;
 mod devices;
+mod model;
 mod parts;
 mod profile;
 mod site;
@@ -15,8 +17,8 @@ mod site;
 mod tests;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, Object,
-    ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
+    Object, ObjectPage, Outcome, Readiness, Response, Sent, SitePage, Stage, crud, register,
 };
 
 pub use answer::Omada as Vendor;
@@ -34,11 +36,22 @@ impl Adapter for Omada {
     fn list_devices(host: &dyn Host, site: Option<&str>, _cursor: Option<&str>) -> Result<DevicePage, Fault> {
         devices::list(host, site)
     }
+    fn list_sites(host: &dyn Host, _cursor: Option<&str>) -> Result<SitePage, Fault> {
+        site::list(host)
+    }
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
         crud::list_objects(&VENDOR, host, listing)
     }
     fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
         crud::get_object(&VENDOR, host, kind, site, key)
+    }
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        crud::list_model(&VENDOR, host, kind, site, cursor)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)

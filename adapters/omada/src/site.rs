@@ -1,7 +1,7 @@
 //! The controller and the site that a call is about.
 
 use heddle_sdk::crud::{Place, Vendor as _};
-use heddle_sdk::{Auth, Fault, FaultExt, Host, Request, fault, json as sdk_json};
+use heddle_sdk::{Auth, Fault, FaultExt, Host, Request, SitePage, VendorSite, fault, json as sdk_json};
 use serde_json::Value;
 
 use crate::answer::{Omada, SESSION, read};
@@ -11,6 +11,7 @@ const CONTROLLER: &str = "omadacId";
 /// Rows that one request asks for.
 const ROWS_MAX: usize = 1_000;
 const PAGES_MAX: usize = 64;
+const ID_CHARS: usize = 24;
 /// How many sites a fault names.
 const NAMED_MAX: usize = 20;
 
@@ -61,6 +62,15 @@ pub(crate) fn sites(host: &dyn Host, controller: &str) -> Result<Vec<Site>, Faul
     Ok(rows.iter().map(|row| Site { id: text(row, "/siteId"), name: text(row, "/name") }).collect())
 }
 
+/// The sites that calls may be about: all that the application may see, or the one of the settings.
+pub(crate) fn list(host: &dyn Host) -> Result<SitePage, Fault> {
+    let controller = controller(host)?;
+    let is_set = sdk_json::text(&host.settings(), "/site").is_some();
+    let sites = if is_set { vec![chosen(host, &controller, None)?] } else { sites(host, &controller)? };
+    let one = |site: Site| VendorSite { id: site.id, name: site.name };
+    Ok(SitePage { items: sites.into_iter().map(one).collect(), next: None })
+}
+
 /// The site that is meant: the one that the call names, else the one of the settings, else the only one.
 pub(crate) fn chosen(host: &dyn Host, controller: &str, wanted: Option<&str>) -> Result<Site, Fault> {
     let settings = host.settings();
@@ -100,9 +110,20 @@ fn not_chosen(message: String) -> Fault {
     fault::invalid(message).with_field("/site", field)
 }
 
-/// What stands in the path of every call.
+/// What stands in the path of every call. What has the form of an id is taken for one, which saves a request: the
+/// controller says it where it has no such site.
 pub(crate) fn place(host: &dyn Host, wanted: Option<&str>) -> Result<Place, Fault> {
     let controller = controller(host)?;
-    let site = chosen(host, &controller, wanted)?;
-    Ok(Place::from([("omadacId".to_owned(), controller), ("siteId".to_owned(), site.id)]))
+    let settings = host.settings();
+    let id = wanted.or_else(|| sdk_json::text(&settings, "/site")).filter(|wanted| is_id(wanted));
+    let id = match id {
+        Some(id) => id.to_owned(),
+        None => chosen(host, &controller, wanted)?.id,
+    };
+    Ok(Place::from([("omadacId".to_owned(), controller), ("siteId".to_owned(), id)]))
+}
+
+/// Ids have 24 hexadecimal digits.
+fn is_id(text: &str) -> bool {
+    text.len() == ID_CHARS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }

@@ -6,6 +6,7 @@ mod device;
 mod every;
 mod inventory;
 mod manifest;
+mod model;
 mod others;
 mod samples;
 mod sites;

@@ -12,6 +12,7 @@ mod foreign;
 mod identity;
 mod inventory;
 mod lifecycle;
+mod model;
 mod plan;
 mod power;
 mod read;
@@ -25,8 +26,8 @@ mod uci;
 mod world;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, Object,
-    ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
+    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
 };
 
 pub use description::description;
@@ -52,6 +53,14 @@ impl Adapter for OpenWrt {
     }
     fn get_object(host: &dyn Host, kind: &str, _site: Option<&str>, key: &str) -> Result<Object, Fault> {
         inventory::objects::get(host, kind, key)
+    }
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        _site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        model::list(host, kind, cursor)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         plan::plan(host, changes)

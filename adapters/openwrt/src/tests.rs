@@ -3,6 +3,7 @@
 mod checks;
 mod device;
 mod manifest;
+mod model;
 mod others;
 mod power;
 

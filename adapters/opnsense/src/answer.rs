@@ -1,10 +1,10 @@
 //! What an answer of the firewall means: the status alone never tells. [`acted`](super::acted) has those to actions.
 
-use heddle_sdk::crud::{Purpose, Vendor, Written};
+use heddle_sdk::crud::{Modelled, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
 use serde_json::Value;
 
-use crate::acted;
+use crate::{acted, model};
 
 /// The session of the manifest; it has no login, each request carries the key.
 pub(crate) const SESSION: &str = "api";
@@ -26,6 +26,10 @@ impl Vendor for Opnsense {
             Some(text) => Err(refused(text, &answer, response.status)),
             None => Ok(answer),
         }
+    }
+
+    fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
+        model::modelled(kind, row, object)
     }
 
     fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_sdk::{Device, Fault, Host, Status, json as sdk_json};
+use heddle_sdk::{Completeness, Device, Fault, Host, Status, json as sdk_json};
 use serde_json::{Value, json};
 
 use crate::answer::read;
@@ -18,6 +18,19 @@ pub(crate) struct Clients {
     pub(crate) all: Vec<Device>,
     pub(crate) is_denied: bool,
     pub(crate) is_partial: bool,
+}
+
+impl Clients {
+    /// Whether all tables could be read.
+    pub(crate) fn complete(&self) -> Completeness {
+        if self.is_denied {
+            Completeness::RightsLimited
+        } else if self.is_partial {
+            Completeness::Partial
+        } else {
+            Completeness::Complete
+        }
+    }
 }
 
 #[derive(Default)]

@@ -1,29 +1,24 @@
 //! The firewall itself, and what is behind it.
 
-use heddle_sdk::{Completeness, Device, DevicePage, Fault, Host, Status, json as sdk_json};
+use heddle_sdk::{Device, DevicePage, Fault, Host, Status, json as sdk_json};
 use serde_json::{Map, Value, json};
 
 use crate::answer::read;
 use crate::clients;
 
+const INFORMATION: &str = "/api/diagnostics/system/system_information";
 const INTERFACES: &str = "/api/interfaces/overview/interfaces_info";
 
 /// Everything on one page.
 pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
-    let information = read(host, "/api/diagnostics/system/system_information")?;
+    let information = read(host, INFORMATION)?;
     let interfaces = read(host, INTERFACES)?;
     let rows = sdk_json::items(&interfaces, "/rows");
     let found = clients::gather(host, rows)?;
+    let complete = found.complete();
     let mut items = vec![firewall(host, &information, rows)];
     let own = own_macs(rows);
     items.extend(found.all.into_iter().filter(|client| !own.contains(&client.identity)));
-    let complete = if found.is_denied {
-        Completeness::RightsLimited
-    } else if found.is_partial {
-        Completeness::Partial
-    } else {
-        Completeness::Complete
-    };
     Ok(DevicePage { items, next: None, complete })
 }
 
@@ -32,7 +27,7 @@ pub(crate) fn lower_mac(text: &str) -> String {
     text.trim().to_lowercase().replace('-', ":")
 }
 
-fn own_macs(rows: &[Value]) -> Vec<String> {
+pub(crate) fn own_macs(rows: &[Value]) -> Vec<String> {
     rows.iter().filter_map(|row| sdk_json::text(row, "/macaddr")).map(lower_mac).collect()
 }
 
@@ -52,13 +47,34 @@ fn addresses(rows: &[Value]) -> Vec<String> {
     out
 }
 
-fn firewall(host: &dyn Host, information: &Value, rows: &[Value]) -> Device {
-    let name = sdk_json::text(information, "/name").unwrap_or("firewall");
-    // The first port keeps its address through renames and upgrades.
+/// The address of the first port, which it keeps through renames and upgrades.
+fn first_mac(rows: &[Value]) -> Option<String> {
     let is_physical = |row: &&Value| row.get("is_physical") == Some(&json!(true));
     let mut ports: Vec<&Value> = rows.iter().filter(is_physical).collect();
     ports.sort_by_key(|row| sdk_json::text(row, "/device").unwrap_or_default().to_owned());
-    let mac = ports.iter().find_map(|row| sdk_json::text(row, "/macaddr")).map(lower_mac);
+    ports.iter().find_map(|row| sdk_json::text(row, "/macaddr")).map(lower_mac)
+}
+
+fn name_of(information: &Value) -> &str {
+    sdk_json::text(information, "/name").unwrap_or("firewall")
+}
+
+/// The interfaces, as the overview shows them.
+pub(crate) fn interfaces(host: &dyn Host) -> Result<Vec<Value>, Fault> {
+    Ok(sdk_json::items(&read(host, INTERFACES)?, "/rows").to_vec())
+}
+
+/// The identity of the firewall among its devices.
+pub(crate) fn identity(host: &dyn Host, rows: &[Value]) -> Result<String, Fault> {
+    match first_mac(rows) {
+        Some(mac) => Ok(mac),
+        None => Ok(name_of(&read(host, INFORMATION)?).to_owned()),
+    }
+}
+
+fn firewall(host: &dyn Host, information: &Value, rows: &[Value]) -> Device {
+    let name = name_of(information);
+    let mac = first_mac(rows);
     let shown: Vec<Value> = rows
         .iter()
         .map(|row| {

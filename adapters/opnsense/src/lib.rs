@@ -9,13 +9,14 @@ mod answer;
 mod clients;
 mod devices;
 mod jobs;
+mod model;
 mod profile;
 #[cfg(test)]
 mod tests;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, Object,
-    ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
+    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
 };
 
 pub use answer::Opnsense as Vendor;
@@ -42,6 +43,14 @@ impl Adapter for Opnsense {
     }
     fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
         crud::get_object(&VENDOR, host, kind, site, key)
+    }
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        model::list(host, kind, site, cursor)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)

@@ -6,6 +6,7 @@ mod doing;
 mod every;
 mod inventory;
 mod manifest;
+mod model;
 mod others;
 mod payloads;
 mod samples;

@@ -1,11 +1,11 @@
 //! What an answer means. There is no status for an object that is absent, taken or locked: the reason tells, which stands
 //! in the status line and, since 8.4, in the body.
 
-use heddle_sdk::crud::{Encoding, Place, Purpose, Vendor, Written};
+use heddle_sdk::crud::{Encoding, Modelled, Place, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault, json as sdk_json};
 use serde_json::{Map, Value};
 
-use crate::task;
+use crate::{model, task};
 
 /// Below which all paths stand.
 pub(crate) const BASE: &str = "/api2/json";
@@ -68,6 +68,10 @@ impl Vendor for Proxmox {
         let waits = |row: &Value| row.get("pending").is_some() || row.get("delete").is_some();
         let is_waiting = pending.as_array().is_some_and(|rows| rows.iter().any(waits));
         Ok(if is_waiting { vec!["reboot".to_owned()] } else { Vec::new() })
+    }
+
+    fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
+        model::complete(kind, row, object)
     }
 }
 

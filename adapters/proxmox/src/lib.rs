@@ -1,12 +1,14 @@
 //! The adapter for Proxmox VE: its JSON API, by API token or by ticket, as the controller's settings say.
 //!
 //! What it manages stands in `description.json`, which `cargo xtask vendor proxmox` makes from facts about the API; the
-//! strategies of the SDK carry it out. The code here knows what an answer means, how a task ends, which reads need a
-//! filter, what a reviewer must be told beside the plan, and which nodes, guests and storages there are.
+//! strategies of the SDK carry it out; `model.json` says what it fills of the model. The code here knows what an answer
+//! means, how a task ends, which reads need a filter, what a reviewer must be told beside the plan, which nodes, guests
+//! and storages there are, and what texts of the vendor mean to the model.
 
 mod answer;
 mod asked;
 mod devices;
+mod model;
 mod names;
 mod objects;
 mod order;
@@ -18,8 +20,8 @@ mod tests;
 mod wire;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, Object,
-    ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
+    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
 };
 
 pub use answer::Proxmox as Vendor;
@@ -44,6 +46,14 @@ impl Adapter for Proxmox {
     }
     fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
         objects::get(host, kind, site, key)
+    }
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        crud::list_model(&Vendor::of(host), host, kind, site, cursor)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         let mut plan = crud::plan(&Vendor::of(host), host, changes)?;

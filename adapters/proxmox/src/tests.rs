@@ -7,6 +7,7 @@ mod every;
 mod fields;
 mod inventory;
 mod manifest;
+mod model;
 mod others;
 mod samples;
 mod tasks;

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
-use super::plan::controller_on_path;
+use super::place::place_of;
 use super::{gates, new_key, set};
 use crate::declarations::ChangesSettings;
 
@@ -65,7 +65,7 @@ pub(super) async fn apply(
     gates::platform_is_writable(app)?;
     gates::force_is_given(request.force)?;
     // The controller may have been moved to a site that the caller does not see since the change was staged.
-    controller_on_path(app, caller, row.controller_id, None, None).await?;
+    place_of(app, caller, &row).await?;
     // Everything that could keep the drive from starting is checked before the intent is recorded.
     let term = app.membership.term()?;
     let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;

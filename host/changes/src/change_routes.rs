@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::acts::{self, Planned, Summaries};
 use super::apply::{self};
-use super::plan::controller_on_path;
+use super::place::{Asked, controller_on_path};
 use super::view::{Beside, ChangeView, view};
 use super::{settle, vendors};
 
@@ -253,7 +253,8 @@ async fn by_gateway(
             message: format!("vendor '{}' is not one of {}", query.vendor, known.join(", ")),
         });
     }
-    let controller = controller_on_path(&app, &caller, controller, None, Some(&query.vendor)).await?;
+    let asked = Asked { vendor: Some(&query.vendor), ..Asked::of(controller, None) };
+    let controller = controller_on_path(&app, &caller, asked).await?;
     let filter =
         ChangeFilter { controller_id: Some(controller.id), status: query.status, ..ChangeFilter::default() };
     listed(&app, &caller, &filter).await

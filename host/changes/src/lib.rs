@@ -18,6 +18,7 @@ mod measures;
 mod new_key;
 mod outcome;
 mod payload;
+mod place;
 mod plan;
 mod revert;
 mod routes;
@@ -40,7 +41,8 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
-pub use plan::{Request, controller_on_path, stage_for_run};
+pub use place::{Asked, Place, controller_on_path, place_on_path};
+pub use plan::{Request, stage_for_run};
 
 use self::drivers::Drivers;
 use self::measures::Measures;

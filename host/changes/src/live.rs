@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::OrgId;
-use heddle_core::adapter::{Completeness, Description, Object};
+use heddle_core::adapter::{Completeness, Description, Object, ObjectKind};
 use heddle_core::bounds::is_small;
 use heddle_core::redact::mask;
 use heddle_inventory::adapters::call_for;
@@ -19,7 +19,7 @@ use heddle_store::ControllerTarget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::plan::controller_on_path;
+use super::place::{Asked, Place, controller_on_path, place_on_path};
 use super::routes::{Mounted, OnController, Who};
 
 const PER_PAGE_DEFAULT: u32 = 200;
@@ -40,6 +40,15 @@ pub(super) struct LiveQuery {
     /// Only objects with these values, such as the entries of a log in a range of time: up to 16 of `name:value`,
     /// separated by commas. The adapter refuses a name that it cannot filter by.
     filter: Option<String>,
+    /// Id or name of one of the vendor's sites, where the controller has several here.
+    site_ref: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneQuery {
+    /// Id or name of one of the vendor's sites, where the controller has several here.
+    site_ref: Option<String>,
 }
 
 /// Objects as the controller has them now.
@@ -90,12 +99,13 @@ impl LiveQuery {
 }
 
 /// Returns the kind that a path's resource names, in this area.
-fn kind_of(description: &Description, area: &str, resource: &str) -> Result<String, Error> {
-    let of_area = || description.kinds.iter().filter(|kind| kind.area == area).map(|kind| kind.id.as_str());
-    if of_area().any(|kind| kind == resource) {
-        return Ok(resource.to_owned());
+fn kind_of<'d>(description: &'d Description, area: &str, resource: &str) -> Result<&'d ObjectKind, Error> {
+    let of_area = || description.kinds.iter().filter(|kind| kind.area == area);
+    if let Some(kind) = of_area().find(|kind| kind.id == resource) {
+        return Ok(kind);
     }
-    let meant = nearest(resource, of_area()).map(|kind| format!("; nearest is '{kind}'"));
+    let meant = nearest(resource, of_area().map(|kind| kind.id.as_str()))
+        .map(|kind| format!("; nearest is '{kind}'"));
     Err(Error::Unknown(format!("resource not found in area '{area}'{}", meant.unwrap_or_default())))
 }
 
@@ -104,6 +114,7 @@ struct Read {
     controller: ControllerTarget,
     adapter: Adapter,
     kind: String,
+    site_ref: Option<String>,
     call: Call,
 }
 
@@ -113,15 +124,20 @@ impl Read {
         caller: &Caller,
         origin: &Origin,
         mounted: &Mounted,
-        path: &OnController,
+        (path, site_ref): (&OnController, Option<&str>),
     ) -> Result<Self, Error> {
         let vendor = mounted.vendor.as_deref();
-        let controller = controller_on_path(app, caller, path.controller_id, path.site_id, vendor).await?;
+        let (controller_id, site_id) = (path.controller_id, path.site_id);
+        let asked = Asked { controller_id, site_id, vendor, site_ref, is_of_site: true };
+        let controller = controller_on_path(app, caller, asked).await?;
         let adapter = app.adapter(&controller.vendor)?;
         let resource = path.resource.as_deref().unwrap_or_default();
         let kind = kind_of(adapter.description(), &mounted.area, resource)?;
+        let asked = Asked { is_of_site: kind.is_of_site, ..asked };
+        let Place { controller, site_ref, .. } = place_on_path(app, caller, asked).await?;
         let call = call_for(&controller, &origin.request_id)?;
-        Ok(Self { controller, adapter, kind, call })
+        let kind = kind.id.clone();
+        Ok(Self { controller, adapter, kind, site_ref, call })
     }
 }
 
@@ -132,8 +148,11 @@ pub(super) async fn list(
     Params(query): Params<LiveQuery>,
 ) -> Result<Response, Error> {
     let (per_page, filter) = (query.per_page()?, query.filter()?);
-    let Read { controller, adapter, kind, call } = Read::of(&app, &caller, &origin, &mounted, &path).await?;
-    let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), per_page, &filter).await?;
+    let asked = (&path, query.site_ref.as_deref());
+    let Read { controller, adapter, kind, site_ref, call } =
+        Read::of(&app, &caller, &origin, &mounted, asked).await?;
+    let (site, cursor) = (site_ref.as_deref(), query.cursor.as_deref());
+    let page = adapter.list_objects(&call, &kind, site, cursor, per_page, &filter).await?;
     let page = LivePage {
         items: page.items,
         total: page.total,
@@ -165,8 +184,12 @@ pub(super) async fn get(
     mounted: Mounted,
     (State(app), caller, origin): Who,
     At(path): At<OnController>,
+    Params(query): Params<OneQuery>,
 ) -> Result<Response, Error> {
-    let Read { controller, adapter, kind, call } = Read::of(&app, &caller, &origin, &mounted, &path).await?;
-    let object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
+    let asked = (&path, query.site_ref.as_deref());
+    let Read { controller, adapter, kind, site_ref, call } =
+        Read::of(&app, &caller, &origin, &mounted, asked).await?;
+    let key = path.key.as_deref().unwrap_or_default();
+    let object = adapter.get_object(&call, &kind, site_ref.as_deref(), key).await?;
     answer(&app, controller.org_id, object, |object| mask(&mut object.body)).await
 }

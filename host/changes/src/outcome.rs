@@ -145,6 +145,7 @@ fn event_payload(event_type: EventType, change: &ChangeRow, step: &Step, plan_ha
         "change_id": change.id,
         "controller_id": change.controller_id,
         "site_id": change.site_id,
+        "site_ref": change.site_ref,
         "feature": change.feature,
         "operation": change.operation,
         "user_id": step.actor.user,

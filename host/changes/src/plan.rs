@@ -17,12 +17,13 @@ use heddle_kernel::keys::Keys;
 use heddle_kernel::nearest::nearest;
 use heddle_runtime::{Adapter, CallError, SecretBook};
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
-use heddle_store::controllers::{self, ControllerTarget};
+use heddle_store::controllers::ControllerTarget;
 use heddle_store::{Tx, organizations};
 use serde_json::{Value, json};
 
 use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
+use super::place::{self, Asked, Place};
 use super::view::{Beside, view};
 use super::{gates, new_key, payload, set};
 use crate::declarations::{CHANGE_STAGED, ChangesSettings};
@@ -31,8 +32,10 @@ use crate::declarations::{CHANGE_STAGED, ChangesSettings};
 #[derive(Debug)]
 pub struct Request {
     pub controller_id: ControllerId,
-    /// Where the path names a site, it must be the controller's.
+    /// Where the path names a site, the place must be there.
     pub site_id: Option<SiteId>,
+    /// The vendor's site that is meant, by its id or its name.
+    pub site_ref: Option<String>,
     pub vendor: Option<String>,
     pub area: String,
     pub feature: String,
@@ -75,22 +78,6 @@ pub(super) struct Planned {
     secrets: SecretBook,
 }
 
-/// Returns the controller, if the caller may see it and it belongs to this path.
-pub async fn controller_on_path(
-    app: &App,
-    caller: &Caller,
-    controller: ControllerId,
-    site: Option<SiteId>,
-    vendor: Option<&str>,
-) -> Result<ControllerTarget, Error> {
-    let mut tx = app.db.single().await?;
-    let target = controllers::find_target(&mut tx, &caller.scope(), controller).await?;
-    let target = target.ok_or(Error::NotFound("controller"))?;
-    let fits =
-        site.is_none_or(|site| site == target.site_id) && vendor.is_none_or(|vendor| vendor == target.vendor);
-    if fits { Ok(target) } else { Err(Error::NotFound("controller")) }
-}
-
 /// Returns the feature and its operation, or an error that lists the existing ones.
 fn feature_of<'a>(
     adapter: &'a Adapter,
@@ -123,8 +110,8 @@ pub(super) async fn stage(
     request: Request,
 ) -> Result<Response, Error> {
     let asker = Asker::of_request(caller, origin);
-    let (controller, adapter) = place_of(app, caller, &request).await?;
-    let checked = check(app, caller, &controller, &adapter, request).await?;
+    let (place, adapter) = place_of(app, caller, &request).await?;
+    let checked = check(app, caller, &place, &adapter, request).await?;
     let (tx, row) = stage_checked(app, caller, asker, checked).await?;
     answer(app, tx, row, creation).await
 }
@@ -139,8 +126,8 @@ pub async fn stage_for_run(
     if let Some(row) = staged_by_run(app, author, &run).await? {
         return Ok(row);
     }
-    let (controller, adapter) = place_of(app, author, &request).await?;
-    let checked = check(app, author, &controller, &adapter, request).await?;
+    let (place, adapter) = place_of(app, author, &request).await?;
+    let checked = check(app, author, &place, &adapter, request).await?;
     match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
         Ok((tx, row)) => {
             tx.commit().await?;
@@ -159,25 +146,29 @@ async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Opti
     Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
 }
 
-/// Returns the controller and its adapter, if the caller may see it and write there.
-async fn place_of(
-    app: &App,
-    caller: &Caller,
-    request: &Request,
-) -> Result<(ControllerTarget, Adapter), Error> {
-    let controller =
-        controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
-            .await?;
+/// Returns the place and its adapter, if the caller may see it and write there.
+async fn place_of(app: &App, caller: &Caller, request: &Request) -> Result<(Place, Adapter), Error> {
+    let asked = Asked {
+        controller_id: request.controller_id,
+        site_id: request.site_id,
+        vendor: request.vendor.as_deref(),
+        site_ref: request.site_ref.as_deref(),
+        is_of_site: true,
+    };
+    let controller = place::controller_on_path(app, caller, asked).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    caller.require_level(controller.site_id, SiteLevel::Write)?;
-    Ok((controller, adapter))
+    let feature = adapter.description().features.iter().find(|feature| feature.id == request.feature);
+    let is_of_site = feature.is_none_or(|feature| feature.is_of_site);
+    let place = place::place_on_path(app, caller, Asked { is_of_site, ..asked }).await?;
+    caller.require_level(place.site_id, SiteLevel::Write)?;
+    Ok((place, adapter))
 }
 
 /// Checks a request against its feature, and takes its secrets out.
 async fn check<'a>(
     app: &App,
     caller: &Caller,
-    controller: &'a ControllerTarget,
+    place: &'a Place,
     adapter: &'a Adapter,
     mut request: Request,
 ) -> Result<Checked<'a>, Error> {
@@ -191,10 +182,10 @@ async fn check<'a>(
         adapter.payload_schema(&request.feature, request.operation).await.map_err(Error::internal)?;
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
     adapters::validate(&schema, &request.payload, "payload")?;
-    let key = app.keys.reference_key(controller.id);
+    let key = app.keys.reference_key(place.controller.id);
     let secrets =
         payload::take_secrets(schema.document(), adapter.secret_fields(), &mut request.payload, &key)?;
-    Ok(Checked { controller, adapter, request, danger, secrets, inverse: None })
+    Ok(Checked { place, adapter, request, danger, secrets, inverse: None })
 }
 
 /// Stages the inverse of a change; its payload comes from the adapter.
@@ -203,18 +194,18 @@ pub(super) async fn stage_inverse(
     caller: &Caller,
     origin: &Origin,
     creation: Creation,
-    controller: &ControllerTarget,
+    place: &Place,
     mut request: Request,
     inverse: Inverse,
 ) -> Result<Response, Error> {
-    let adapter = app.adapter(&controller.vendor)?;
+    let adapter = app.adapter(&place.controller.vendor)?;
     // The inverse of a set over several areas begins with the last member.
     let features = &adapter.description().features;
     if let Some(feature) = features.iter().find(|feature| feature.id == request.feature) {
         request.area.clone_from(&feature.area);
     }
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
-    caller.require_level(controller.site_id, SiteLevel::Write)?;
+    caller.require_level(place.site_id, SiteLevel::Write)?;
     gates::feature_is_permitted(caller, &request.feature, operation.danger)?;
     let mut danger = operation.danger;
     for spec in &request.also {
@@ -227,7 +218,7 @@ pub(super) async fn stage_inverse(
     }
     gates::catastrophe_needs_site_admin(caller, danger)?;
     let secrets = inverse.secrets.clone();
-    let checked = Checked { controller, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
+    let checked = Checked { place, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
     let asker = Asker::of_request(caller, origin);
     let (tx, row) = stage_checked(app, caller, asker, checked).await?;
     answer(app, tx, row, creation).await
@@ -235,7 +226,7 @@ pub(super) async fn stage_inverse(
 
 /// A checked request that may be staged.
 struct Checked<'a> {
-    controller: &'a ControllerTarget,
+    place: &'a Place,
     adapter: &'a Adapter,
     request: Request,
     danger: Danger,
@@ -250,11 +241,13 @@ async fn stage_checked(
     asker: Asker,
     checked: Checked<'_>,
 ) -> Result<(Tx, ChangeRow), Error> {
-    let Checked { controller, adapter, request, danger, secrets, inverse } = checked;
+    let Checked { place, adapter, mut request, danger, secrets, inverse } = checked;
+    let controller = &place.controller;
+    request.also.iter_mut().for_each(|spec| spec.site.clone_from(&place.site_ref));
     let spec = ChangeSpec {
         feature: request.feature.clone(),
         operation: request.operation,
-        site: None,
+        site: place.site_ref.clone(),
         payload: request.payload,
     };
     let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
@@ -274,7 +267,8 @@ async fn stage_checked(
         &NewChange {
             id,
             org_id: controller.org_id,
-            site_id: controller.site_id,
+            site_id: place.site_id,
+            site_ref: place.site_ref.clone(),
             controller_id: controller.id,
             vendor: controller.vendor.clone(),
             area: request.area,
@@ -344,7 +338,7 @@ pub(super) async fn plan_again(
     gates::change_is_pending(row.status)?;
     gates::change_is_its_own(&row)?;
     gates::plan_may_be_made(&row)?;
-    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let controller = place::place_of(app, caller, &row).await?.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let row = new_key::current(app, row).await?;
     let specs = specs_of(&row);
@@ -433,7 +427,7 @@ pub(super) fn specs_of(row: &ChangeRow) -> Vec<ChangeSpec> {
     let own = ChangeSpec {
         feature: row.feature.clone(),
         operation: row.operation,
-        site: None,
+        site: row.site_ref.clone(),
         payload: row.payload.clone(),
     };
     std::iter::once(own).chain(row.also.iter().cloned()).collect()

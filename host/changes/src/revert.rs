@@ -11,7 +11,8 @@ use heddle_kernel::http::extract::Origin;
 use heddle_runtime::CallError;
 use heddle_store::changes::{self, ChangeRow};
 
-use super::plan::{self, Inverse, Request, controller_on_path, secrets_of};
+use super::place::place_of;
+use super::plan::{self, Inverse, Request, secrets_of};
 use super::{gates, new_key, window};
 
 /// The result of a revert.
@@ -73,7 +74,7 @@ async fn stage_inverse(
         kind: "not_invertible",
         message: "change cannot be taken back by another change; its plan said so".to_owned(),
     })?;
-    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let place = place_of(app, caller, &row).await?;
     let later = {
         let mut tx = app.db.read().await?;
         changes::later_dependents(&mut tx, &row).await?
@@ -86,6 +87,7 @@ async fn stage_inverse(
     let request = Request {
         controller_id: row.controller_id,
         site_id: None,
+        site_ref: None,
         vendor: None,
         area: row.area.clone(),
         feature: first.feature,
@@ -94,7 +96,7 @@ async fn stage_inverse(
         also: inverse.collect(),
         notes: Some(format!("takes back {what} {}", row.id)),
     };
-    plan::stage_inverse(app, caller, origin, creation, &controller, request, inverse_of)
+    plan::stage_inverse(app, caller, origin, creation, &place, request, inverse_of)
         .await
         .map_err(object_is_gone)
 }

@@ -25,8 +25,9 @@ use serde_json::{Value, json};
 
 use super::change_routes::listed;
 use super::declarations::NOTES_CHARS_MAX;
-use super::live::{self, LivePage, LiveQuery};
-use super::plan::{self, Request, controller_on_path};
+use super::live::{self, LivePage, LiveQuery, OneQuery};
+use super::place::{Asked, controller_on_path};
+use super::plan::{self, Request};
 use super::view::ChangeView;
 use super::{change_routes, set_routes};
 
@@ -68,6 +69,8 @@ impl Mounted {
 struct StageQuery {
     /// `create`, `update` or `delete`.
     operation: Operation,
+    /// Id or name of one of the vendor's sites, where the controller has several here.
+    site_ref: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -223,9 +226,12 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
         .get(
             &format!("{base}/{{resource}}/{{key}}"),
             read,
-            move |state, caller, origin, path| live::get(read_one, (state, caller, origin), path),
+            move |state, caller, origin, path, query| {
+                live::get(read_one, (state, caller, origin), path, query)
+            },
             doc("Read one object live through the adapter")
                 .named(format!("get_{area}_object"))
+                .query::<OneQuery>()
                 .answers::<heddle_core::adapter::Object>(200)
                 .example("resource", resource)
                 .calls_adapter(),
@@ -243,6 +249,17 @@ pub(super) struct OnController {
     pub(super) key: Option<String>,
 }
 
+impl OnController {
+    /// The controller on this path, with any of its sites.
+    fn asked<'a>(&self, mounted: &'a Mounted) -> Asked<'a> {
+        Asked {
+            vendor: mounted.vendor.as_deref(),
+            site_id: self.site_id,
+            ..Asked::of(self.controller_id, None)
+        }
+    }
+}
+
 pub(super) type Who = (State<SharedApp>, Caller, Origin);
 
 async fn features(
@@ -251,9 +268,7 @@ async fn features(
     caller: Caller,
     At(path): At<OnController>,
 ) -> Result<Answer<AreaView>, Error> {
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
+    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?;
     let adapter = app.adapter(&controller.vendor)?;
     let description = adapter.description();
     let area =
@@ -279,6 +294,7 @@ async fn stage(
     let request = Request {
         controller_id: path.controller_id,
         site_id: path.site_id,
+        site_ref: query.site_ref,
         vendor: mounted.vendor,
         area: mounted.area,
         feature: path.feature.unwrap_or_default(),
@@ -297,11 +313,10 @@ async fn list(
     At(path): At<OnController>,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
+    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?;
     let filter = ChangeFilter {
         controller_id: Some(controller.id),
+        site_id: path.site_id,
         area: Some(mounted.area),
         status: query.status,
         ..ChangeFilter::default()
@@ -321,6 +336,7 @@ mod tests {
             areas: vec![Area { id: area.to_owned(), title: area.to_owned() }],
             kinds: Vec::new(),
             features: Vec::new(),
+            model: Vec::new(),
         };
         let (one, two) = (of("acme", "vpn-x"), of("acme-vpn", "x"));
         let alone = of_areas([("acme", &one)].into_iter()).iter().count();

@@ -22,7 +22,8 @@ use serde_json::Value;
 use super::apply::{find_row, get, under_way};
 use super::detail::Detail;
 use super::outcome::{Actor, Step, record};
-use super::plan::{self, controller_on_path, secrets_of, specs_of, ttl};
+use super::place::place_of;
+use super::plan::{self, secrets_of, specs_of, ttl};
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
 use super::{gates, new_key, settle};
 
@@ -35,6 +36,8 @@ pub(super) struct ChangeSet {
     pub(super) id: ChangeId,
     pub(super) organization_id: OrgId,
     pub(super) site_id: SiteId,
+    /// The vendor's id of the site, where the controller has sites.
+    pub(super) site_ref: Option<String>,
     pub(super) controller_id: ControllerId,
     pub(super) vendor: String,
     pub(super) status: ChangeStatus,
@@ -95,6 +98,7 @@ async fn shown_in(tx: &mut Tx, mut row: ChangeRow) -> Result<ChangeSet, Error> {
         id: row.id,
         organization_id: row.org_id,
         site_id: row.site_id,
+        site_ref: row.site_ref,
         controller_id: row.controller_id,
         vendor: row.vendor,
         status: row.status,
@@ -123,7 +127,8 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let members = eligible(app, caller, ids).await?;
     let first = &members[0];
-    let controller = controller_on_path(app, caller, first.controller_id, None, None).await?;
+    let place = place_of(app, caller, first).await?;
+    let controller = place.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let mut secrets = SecretBook::default();
     for member in &members {
@@ -145,7 +150,8 @@ pub(super) async fn create(
     let new = NewChange {
         id,
         org_id: controller.org_id,
-        site_id: controller.site_id,
+        site_id: place.site_id,
+        site_ref: place.site_ref,
         controller_id: controller.id,
         vendor: controller.vendor.clone(),
         area: first.area.clone(),
@@ -200,6 +206,9 @@ async fn eligible(app: &App, caller: &Caller, ids: &[ChangeId]) -> Result<Vec<Ch
     }
     if members.iter().any(|row| row.controller_id != members[0].controller_id) {
         return Err(Error::field("change_ids", "the changes of a set are all of one controller"));
+    }
+    if members.iter().any(|row| row.site_ref != members[0].site_ref) {
+        return Err(Error::field("change_ids", "the changes of a set are all of one site of the controller"));
     }
     Ok(members)
 }

@@ -16,12 +16,13 @@ use super::apply::{get, under_way};
 use super::detail::{Detail, named, word};
 use super::ending::finish_in;
 use super::outcome::{Actor, Step, record};
-use super::plan::{controller_on_path, specs_of};
+use super::place::place_of;
+use super::plan::specs_of;
 use super::{drive, gates, set};
 use crate::declarations::CHANGE_DISCARDED;
 
 pub(super) async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Comparison, Error> {
-    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let controller = place_of(app, caller, row).await?.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let is_under_way = row.apply_step != ApplyStep::Idle || gates::must_be_verified(row);
     let urgency = if is_under_way { Urgency::UnderWay } else { Urgency::Ordinary };

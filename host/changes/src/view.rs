@@ -47,6 +47,8 @@ pub(super) struct ChangeView {
     pub(super) id: ChangeId,
     pub(super) organization_id: OrgId,
     pub(super) site_id: SiteId,
+    /// The vendor's id of the site that it is for, where the controller has sites.
+    pub(super) site_ref: Option<String>,
     pub(super) controller_id: ControllerId,
     pub(super) vendor: String,
     pub(super) area: String,
@@ -138,6 +140,7 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
         id: row.id,
         organization_id: row.org_id,
         site_id: row.site_id,
+        site_ref: row.site_ref,
         controller_id: row.controller_id,
         vendor: row.vendor,
         area: row.area,

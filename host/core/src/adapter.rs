@@ -18,6 +18,8 @@ pub struct ObjectKind {
     pub id: String,
     pub area: String,
     pub title: String,
+    /// Whether each of the vendor's sites has objects of its own; else they are the controller's.
+    pub is_of_site: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -38,6 +40,8 @@ pub struct Feature {
     pub title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Whether it writes at one of the vendor's sites; else at the controller.
+    pub is_of_site: bool,
     pub natural_key: Vec<String>,
     pub operations: Vec<FeatureOperation>,
 }
@@ -55,6 +59,18 @@ pub struct Description {
     pub areas: Vec<Area>,
     pub kinds: Vec<ObjectKind>,
     pub features: Vec<Feature>,
+    pub model: Vec<Filled>,
+}
+
+/// A kind of the model that an adapter fills.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Filled {
+    /// Such as `vlan`.
+    pub kind: String,
+    /// Fields of the kind that it can fill.
+    pub fields: Vec<String>,
+    /// Whether each site of a controller has objects of its own; else they are the controller's.
+    pub is_of_site: bool,
 }
 
 stored_words! {
@@ -123,6 +139,53 @@ stored_words! {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevicePage {
     pub items: Vec<SeenDevice>,
+    pub next: Option<String>,
+    pub complete: Completeness,
+}
+
+/// A part of a controller with devices and objects of its own, as the vendor knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VendorSite {
+    /// Stays the same through renames.
+    pub id: String,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SitePage {
+    pub items: Vec<VendorSite>,
+    pub next: Option<String>,
+}
+
+stored_words! {
+    /// Who made an object.
+    pub enum Origin {
+        /// A person, or Heddle.
+        Own = "own",
+        /// The vendor: it is built in.
+        Vendor = "vendor",
+        /// The device, out of other objects.
+        Derived = "derived",
+        Unknown = "unknown",
+    }
+}
+
+/// An object in the words of the model, read just now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelObject {
+    pub key: String,
+    pub label: String,
+    pub origin: Origin,
+    /// Identity of the device that it belongs to.
+    pub device: Option<String>,
+    pub native: Option<ObjectRef>,
+    /// As the schema of its kind says, once that is checked.
+    pub fields: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelPage {
+    pub items: Vec<ModelObject>,
     pub next: Option<String>,
     pub complete: Completeness,
 }

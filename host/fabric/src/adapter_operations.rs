@@ -6,6 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_changes::declarations::NOTES_CHARS_MAX;
 use heddle_changes::vendors::for_feature;
+use heddle_changes::{Asked, Place, controller_on_path, place_on_path};
 use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
 use heddle_core::bounds::is_small;
 use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
@@ -59,6 +60,7 @@ struct Write {
 #[derive(Deserialize)]
 struct WriteParams {
     controller_id: ControllerId,
+    site_ref: Option<String>,
     payload: Value,
     notes: Option<String>,
 }
@@ -101,6 +103,7 @@ impl Write {
         let request = heddle_changes::Request {
             controller_id: params.controller_id,
             site_id: None,
+            site_ref: params.site_ref,
             vendor: Some(self.vendor.clone()),
             area: self.area.clone(),
             feature: self.feature.clone(),
@@ -184,6 +187,7 @@ fn write_schema(mut payload: Value) -> Value {
         "type": "object",
         "properties": {
             "controller_id": { "type": "string", "format": "uuid" },
+            "site_ref": { "type": "string", "minLength": 1 },
             "payload": payload,
             "notes": { "type": "string", "maxLength": NOTES_CHARS_MAX },
         },
@@ -215,9 +219,11 @@ struct Read {
     is_list: bool,
 }
 
+/// Which controller, and which of the vendor's sites there, by its id or its name.
 #[derive(Deserialize)]
 struct OnController {
     controller_id: ControllerId,
+    site_ref: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -243,6 +249,7 @@ impl Reading {
             "type": "object",
             "properties": {
                 "controller_id": { "type": "string", "format": "uuid" },
+                "site_ref": { "type": "string", "minLength": 1 },
                 "cursor": { "type": "string" },
                 "limit": { "type": "integer", "minimum": 1, "maximum": LIMIT_MAX },
             },
@@ -257,6 +264,7 @@ impl Reading {
             "type": "object",
             "properties": {
                 "controller_id": { "type": "string", "format": "uuid" },
+                "site_ref": { "type": "string", "minLength": 1 },
                 "key": { "type": "string", "minLength": 1 },
             },
             "required": ["controller_id", "key"],
@@ -296,23 +304,27 @@ impl Read {
     }
 
     async fn read(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
-        let id = params_of::<OnController>(params.clone())?.controller_id;
-        let controller = heddle_changes::controller_on_path(call.app, call.author, id, None, None).await?;
+        let on = params_of::<OnController>(params.clone())?;
+        let asked = Asked::of(on.controller_id, on.site_ref.as_deref());
+        let controller = controller_on_path(call.app, call.author, asked).await?;
         let adapter = call.app.adapter(&controller.vendor)?;
-        if !adapter.description().kinds.iter().any(|kind| kind.id == self.kind) {
+        let Some(kind) = adapter.description().kinds.iter().find(|kind| kind.id == self.kind) else {
             let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.kind);
             return Err(StepError::new(StepErrorCode::NotFound, message));
-        }
+        };
+        let asked = Asked { is_of_site: kind.is_of_site, ..asked };
+        let Place { controller, site_ref, .. } = place_on_path(call.app, call.author, asked).await?;
+        let site = site_ref.as_deref();
         let target = call_for(&controller, &format!("run-{}", call.run_id))?;
         if self.is_list {
             let params: ListParams = params_of(params)?;
             let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
             let cursor = params.cursor.as_deref();
-            let page = adapter.list_objects(&target, &self.kind, None, cursor, limit, &[]).await;
+            let page = adapter.list_objects(&target, &self.kind, site, cursor, limit, &[]).await;
             output(call.app, controller.org_id, page.map_err(Error::from)?).await
         } else {
             let params: GetParams = params_of(params)?;
-            let object = adapter.get_object(&target, &self.kind, None, &params.key).await;
+            let object = adapter.get_object(&target, &self.kind, site, &params.key).await;
             output(call.app, controller.org_id, object.map_err(Error::from)?).await
         }
     }

@@ -13,6 +13,16 @@ pub(crate) const DEVICES: Glossary = Glossary {
     vocabulary: include_str!("../assets/vocabulary.txt"),
 };
 
+pub(crate) const INVENTORY: Glossary = Glossary {
+    groups: &[(
+        "inventory",
+        "Inventory",
+        "What controllers have, such as ports, VLANs and rules, in words that all vendors share.",
+    )],
+    nouns: &[("/inventory", "object", "objects")],
+    ..Glossary::EMPTY
+};
+
 pub(crate) const CONTROLLERS: Glossary = Glossary {
     groups: &[(
         "controllers",

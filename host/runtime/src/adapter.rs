@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use heddle_core::Timestamp;
 use heddle_core::adapter::{
-    CallOutcome, Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, Readiness,
+    CallOutcome, Comparison, Description, DevicePage, DeviceProfile, ModelPage, Object, ObjectPage,
+    Readiness, SitePage,
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
@@ -173,6 +174,34 @@ impl Adapter {
             })
         });
         self.call(call, Phase::Read, ask, convert::devices).await.map(first)
+    }
+
+    /// Reads one page of the controller's sites; none where the vendor has no sites.
+    pub async fn list_sites(&self, call: &Call, cursor: Option<&str>) -> Result<SitePage, CallError> {
+        self.lower("list-sites", format!("{cursor:?}"));
+        let cursor = cursor.map(str::to_owned);
+        let ask = ask(move |exports, store| {
+            Box::pin(async move { exports.inventory.call_list_sites(store, cursor.as_deref()).await })
+        });
+        self.call(call, Phase::Read, ask, convert::sites).await.map(first)
+    }
+
+    /// Reads one page of a kind of the model; its fields are not checked yet. `site` is the vendor's id of the site.
+    pub async fn list_model(
+        &self,
+        call: &Call,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, CallError> {
+        self.lower("list-model", format!("{kind} {site:?} {cursor:?}"));
+        let (kind, site, cursor) = (kind.to_owned(), site.map(str::to_owned), cursor.map(str::to_owned));
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                exports.inventory.call_list_model(store, &kind, site.as_deref(), cursor.as_deref()).await
+            })
+        });
+        self.call(call, Phase::Read, ask, convert::model).await.map(first)
     }
 
     /// Objects of a kind; `limit` bounds the page, and `filter` has names and values that the adapter understands.

@@ -3,7 +3,8 @@
 
 use heddle_core::adapter::{
     Availability, CallOutcome, Capability, Comparison, Completeness, Completion, DevicePage, DeviceProfile,
-    DeviceStatus, Locator, Object, ObjectPage, ObjectRef, Readiness, SeenDevice, Stability, Standing, Task,
+    DeviceStatus, Locator, ModelObject, ModelPage, Object, ObjectPage, ObjectRef, Origin, Readiness,
+    SeenDevice, SitePage, Stability, Standing, Task, VendorSite,
 };
 use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
 use heddle_core::change::{
@@ -347,6 +348,42 @@ pub(crate) fn objects(page: inventory::ObjectPage) -> Fit<ObjectPage> {
     })
 }
 
+pub(crate) fn sites(page: inventory::SitePage) -> Fit<SitePage> {
+    let site = |site: inventory::VendorSite| {
+        Ok(VendorSite { id: key("a site's id", site.id)?, name: text(site.name) })
+    };
+    Ok(SitePage {
+        items: bounded("a page", page.items)?.into_iter().map(site).collect::<Fit<_>>()?,
+        next: optional_key("a cursor", page.next)?,
+    })
+}
+
+fn model_object(reader: &mut Reader, o: inventory::ModelObject) -> Fit<ModelObject> {
+    Ok(ModelObject {
+        fields: reader.shown_object("the fields of an object of the model", &o.fields)?,
+        key: key("the key of an object of the model", o.key)?,
+        label: text(o.label),
+        origin: match o.origin {
+            inventory::Origin::Own => Origin::Own,
+            inventory::Origin::Vendor => Origin::Vendor,
+            inventory::Origin::Derived => Origin::Derived,
+            inventory::Origin::Unknown => Origin::Unknown,
+        },
+        device: optional_key("a device's identity", o.device)?,
+        native: o.native.map(object_ref).transpose()?,
+    })
+}
+
+pub(crate) fn model(page: inventory::ModelPage) -> Fit<ModelPage> {
+    let mut reader = Reader::default();
+    let items = bounded("a page", page.items)?.into_iter().map(|item| model_object(&mut reader, item));
+    Ok(ModelPage {
+        items: items.collect::<Fit<_>>()?,
+        next: optional_key("a cursor", page.next)?,
+        complete: completeness(page.complete),
+    })
+}
+
 pub(crate) fn to_guest_changes(specs: &[ChangeSpec]) -> Vec<changes::Change> {
     let to_guest = |spec: &ChangeSpec| changes::Change {
         feature: spec.feature.clone(),
@@ -568,6 +605,18 @@ impl Weigh for inventory::Object {
 impl Weigh for inventory::ObjectPage {
     fn bytes(&self) -> usize {
         self.items.iter().map(Weigh::bytes).sum()
+    }
+}
+
+impl Weigh for inventory::SitePage {
+    fn bytes(&self) -> usize {
+        self.items.iter().map(|site| site.id.len() + site.name.len()).sum()
+    }
+}
+
+impl Weigh for inventory::ModelPage {
+    fn bytes(&self) -> usize {
+        self.items.iter().map(|object| object.fields.len() + object.key.len() + object.label.len() + 64).sum()
     }
 }
 

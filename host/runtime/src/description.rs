@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, ObjectKind};
+use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, Filled, ObjectKind};
 use heddle_core::change;
 use heddle_marketplace::description as package;
 use serde_json::value::RawValue;
 
-/// What a package says of its kinds and features to its own component, as JSON texts by their ids.
+/// What a package says of its kinds, features and model to its own component, as JSON texts by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     pub(crate) kinds: HashMap<String, String>,
     pub(crate) features: HashMap<String, String>,
+    pub(crate) model: HashMap<String, String>,
 }
 
 impl Bindings {
@@ -24,6 +25,7 @@ impl Bindings {
         Self {
             kinds: texts(description.kinds.iter().map(|kind| (&kind.id, &kind.binding))),
             features: texts(description.features.iter().map(|feature| (&feature.id, &feature.binding))),
+            model: texts(description.model.iter().map(|filled| (&filled.kind, &filled.binding))),
         }
     }
 }
@@ -34,6 +36,7 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
         id: kind.id.clone(),
         area: kind.area.clone(),
         title: kind.title.clone(),
+        is_of_site: kind.per.is_site(),
     };
     Description {
         vendor: id.to_owned(),
@@ -45,7 +48,12 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
             .collect(),
         kinds: description.kinds.iter().map(kind).collect(),
         features: description.features.iter().map(feature).collect(),
+        model: description.model.iter().map(filled).collect(),
     }
+}
+
+fn filled(filled: &package::Filled) -> Filled {
+    Filled { kind: filled.kind.clone(), fields: filled.fields.clone(), is_of_site: filled.per.is_site() }
 }
 
 fn feature(feature: &package::Feature) -> Feature {
@@ -69,6 +77,7 @@ fn feature(feature: &package::Feature) -> Feature {
         area: feature.area.clone(),
         title: feature.title.clone(),
         kind: feature.kind.clone(),
+        is_of_site: feature.per.is_site(),
         natural_key: feature.natural_key.clone(),
         operations: feature.operations.iter().map(of).collect(),
     }

@@ -75,6 +75,7 @@ mod tests {
             area: "lab".into(),
             title: "Thing".into(),
             kind: None,
+            is_of_site: true,
             natural_key: vec![],
             operations: vec![FeatureOperation {
                 operation: Operation::Update,
@@ -90,6 +91,7 @@ mod tests {
             areas: vec![],
             kinds: vec![],
             features: (0..features).map(feature).collect(),
+            model: vec![],
         }
     }
 

@@ -435,7 +435,7 @@ fn hash_of(entry: &AuditEntry, key: &AuditKey) -> String {
 
 /// The same value in the one form that does not depend on the database it went
 /// through: one keeps the order of keys and the spelling of numbers, the other does not.
-pub(crate) fn canonical(value: &Value) -> Value {
+pub fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut names: Vec<&String> = fields.keys().collect();

@@ -18,6 +18,7 @@ use sqlx::FromRow;
 
 use crate::db::Tx;
 use crate::error::Result;
+use crate::model_objects;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
@@ -253,7 +254,8 @@ pub async fn list(
         .await
 }
 
-/// Changes a controller that the caller has locked. Its devices and pending changes go along to a new site.
+/// Changes a controller that the caller has locked. Its devices, objects and pending changes go along to a new site,
+/// except those at a vendor's site for which a person chose one.
 ///
 /// One that is reached in another way than before is due at `now`.
 pub async fn update(
@@ -282,7 +284,9 @@ pub async fn update(
             sqlx::query(
                 "
             UPDATE device SET site_id = $2, revision = revision + 1, updated_at = $3
-            WHERE controller_id = $1 AND site_id <> $2"
+            WHERE controller_id = $1 AND site_id <> $2 AND (site_ref IS NULL OR site_ref NOT IN (
+                SELECT v.site_ref FROM vendor_site v JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL
+                WHERE v.controller_id = $1))"
             )
             .bind(id)
             .bind(site)
@@ -293,13 +297,16 @@ pub async fn update(
             sqlx::query(
                 "
             UPDATE change SET site_id = $2, updated_at = $3
-            WHERE controller_id = $1 AND site_id <> $2 AND status = $4"
+            WHERE controller_id = $1 AND site_id <> $2 AND status = $4 AND (site_ref IS NULL OR site_ref NOT IN (
+                SELECT v.site_ref FROM vendor_site v JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL
+                WHERE v.controller_id = $1))"
             )
             .bind(id)
             .bind(site)
             .bind(now)
             .bind(ChangeStatus::Pending)
         );
+        model_objects::follow_controller(tx, id, site).await?;
     }
     Ok(updated)
 }

@@ -33,6 +33,8 @@ pub struct Device {
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub site_id: SiteId,
+    /// The vendor's id of the site that it is at, where the vendor has sites.
+    pub site_ref: Option<String>,
     pub controller_id: ControllerId,
     /// What the controller knows it by; unique there.
     pub identity: String,
@@ -101,8 +103,17 @@ pub struct Seen<'a> {
     pub site_id: SiteId,
     pub controller_id: ControllerId,
     pub devices: &'a [SeenDevice],
+    /// The sites of ours that the vendor's sites are; `site_id` where a device is at none of them.
+    pub sites: &'a HashMap<String, SiteId>,
     /// Only a complete list says that a device which is not on it is gone.
     pub complete: Completeness,
+}
+
+impl Seen<'_> {
+    fn site_of(&self, device: &SeenDevice) -> SiteId {
+        let mapped = device.site.as_ref().and_then(|site_ref| self.sites.get(site_ref));
+        mapped.copied().unwrap_or(self.site_id)
+    }
 }
 
 /// Whether a reading created a device. A removed device that is reported again counts as created.
@@ -133,7 +144,7 @@ impl Object for Device {
     type Id = DeviceId;
     const TABLE: Table = table!(
         "device",
-        "device.id, device.revision, device.org_id, device.site_id, device.controller_id, device.identity, device.name,
+        "device.id, device.revision, device.org_id, device.site_id, device.site_ref, device.controller_id, device.identity, device.name,
         device.display_name, device.kind, device.status, device.state, device.tags, device.notes, device.model,
         device.serial, device.firmware, device.mac, device.addresses, device.attributes, device.measurements,
         device.first_seen_at, device.last_seen_at, device.updated_at, device.deleted_at",
@@ -208,9 +219,10 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
     let (mut to_write, mut unchanged) = (Vec::new(), Vec::new());
     for (_, device) in in_order {
         let known = stored.get(device.identity.as_str()).copied();
-        let sighting = compare(known, device, seen.site_id, clock);
+        let site_id = seen.site_of(device);
+        let sighting = compare(known, device, site_id, clock);
         let is_new = sighting.novelty == Novelty::Created;
-        let moved = known.is_some_and(|known| known.site_id != seen.site_id);
+        let moved = known.is_some_and(|known| known.site_id != site_id || known.site_ref != device.site);
         let has_moved_on = known.is_some_and(|known| known.measurements != device.measurements);
         if is_new || moved || has_moved_on || !sighting.changed.is_empty() || sighting.status.is_some() {
             to_write.push((sighting.device_id, device));
@@ -282,13 +294,14 @@ fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &C
 async fn write(tx: &mut Tx, seen: &Seen<'_>, rows: &[(DeviceId, &SeenDevice)], now: Timestamp) -> Result<()> {
     on!(tx, conn => {
         let mut insert = QueryBuilder::new(
-            "INSERT INTO device (id, org_id, site_id, controller_id, identity, name, kind, status, model, serial,
+            "INSERT INTO device (id, org_id, site_id, site_ref, controller_id, identity, name, kind, status, model, serial,
                 firmware, mac, addresses, attributes, measurements, first_seen_at, last_seen_at, updated_at) ",
         );
         insert.push_values(rows, |mut row, (id, device)| {
             row.push_bind(*id)
                 .push_bind(seen.org_id)
-                .push_bind(seen.site_id)
+                .push_bind(seen.site_of(device))
+                .push_bind(device.site.as_ref())
                 .push_bind(seen.controller_id)
                 .push_bind(&device.identity)
                 .push_bind(&device.name)
@@ -307,7 +320,7 @@ async fn write(tx: &mut Tx, seen: &Seen<'_>, rows: &[(DeviceId, &SeenDevice)], n
         });
         insert.push(
             " ON CONFLICT (controller_id, identity) DO UPDATE SET
-                site_id = excluded.site_id, name = excluded.name, kind = excluded.kind, status = excluded.status,
+                site_id = excluded.site_id, site_ref = excluded.site_ref, name = excluded.name, kind = excluded.kind, status = excluded.status,
                 model = excluded.model, serial = excluded.serial, firmware = excluded.firmware, mac = excluded.mac,
                 addresses = excluded.addresses, attributes = excluded.attributes,
                 measurements = excluded.measurements,

@@ -29,6 +29,8 @@ pub mod idempotency;
 pub mod installed_packages;
 pub mod known;
 pub mod logs;
+pub mod model_objects;
+pub mod model_readings;
 pub mod notices;
 pub mod oauth2;
 pub mod object;
@@ -51,6 +53,7 @@ mod sort;
 pub mod sso;
 pub mod unknown_logins;
 pub mod users;
+pub mod vendor_sites;
 pub mod webhooks;
 
 pub use audit::AuditEntry;

@@ -1,6 +1,6 @@
 //! Sites, with how much is on them.
 
-use heddle_core::{OrgId, SiteId, Timestamp};
+use heddle_core::{ControllerId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -116,6 +116,24 @@ pub async fn list(
     page: impl Into<InOrder<Site>>,
 ) -> Result<(Vec<Site>, i64)> {
     object::live::<Site>(scope).search(&["site.name", "site.slug"], search).page(tx, page).await
+}
+
+/// A page of the sites below a controller: its own, and those that a person chose for the vendor's sites.
+pub async fn below(
+    tx: &mut Tx,
+    scope: &Scope,
+    controller: ControllerId,
+    page: impl Into<InOrder<Site>>,
+) -> Result<(Vec<Site>, i64)> {
+    object::live::<Site>(scope)
+        .and_bind(
+            "EXISTS (SELECT 1 FROM controller c
+                LEFT JOIN vendor_site v ON v.controller_id = c.id AND v.is_present
+                WHERE (site.id = c.site_id OR site.id = v.site_id) AND c.id = ?)",
+            Bind::Id(controller.0),
+        )
+        .page(tx, page)
+        .await
 }
 
 /// # Errors

@@ -216,6 +216,7 @@ impl World {
             id,
             org_id: self.org,
             site_id: self.site,
+            site_ref: None,
             controller_id: self.controller,
             vendor: "acme".to_owned(),
             area: "firewall".to_owned(),
@@ -274,6 +275,7 @@ impl World {
             site_id: self.site,
             controller_id: self.controller,
             devices,
+            sites: &std::collections::HashMap::new(),
             complete: heddle_core::adapter::Completeness::Complete,
         };
         crate::devices::upsert_seen(tx, &seen, &self.clock).await.unwrap()

@@ -11,7 +11,7 @@ pub(crate) const DEVICES: [Device; 4] = [
         control: "127.0.0.1:8182",
         args: &["--password", "heddle-demo"],
         login: Login::Password("root", "heddle-demo"),
-        own_site: None,
+        branch: None,
         site: Site::Lab,
     },
     Device {
@@ -21,7 +21,7 @@ pub(crate) const DEVICES: [Device; 4] = [
         control: "127.0.0.1:8184",
         args: &[],
         login: Login::Password("lab-client", "lab-secret"),
-        own_site: Some("Main"),
+        branch: Some("Branch"),
         site: Site::Lab,
     },
     Device {
@@ -31,7 +31,7 @@ pub(crate) const DEVICES: [Device; 4] = [
         control: "127.0.0.1:8186",
         args: &[],
         login: Login::Password("admin-key", "admin-secret"),
-        own_site: None,
+        branch: None,
         site: Site::Branch,
     },
     Device {
@@ -41,7 +41,7 @@ pub(crate) const DEVICES: [Device; 4] = [
         control: "127.0.0.1:8188",
         args: &[],
         login: Login::Key("root@pam!heddle=6f1c2a34-9d0e-4b57-8a61-3c5d7e9f1a20"),
-        own_site: None,
+        branch: None,
         site: Site::Branch,
     },
 ];
@@ -55,8 +55,8 @@ pub(crate) struct Device {
     /// Arguments of its program beside the addresses.
     pub(crate) args: &'static [&'static str],
     pub(crate) login: Login,
-    /// The vendor's own site, where its controller has several.
-    pub(crate) own_site: Option<&'static str>,
+    /// The vendor's own site that is the branch, where its controller has sites.
+    pub(crate) branch: Option<&'static str>,
     pub(crate) site: Site,
 }
 
@@ -83,11 +83,6 @@ impl Device {
             Login::Password(name, password) => json!({ "username": name, "password": password }),
             Login::Key(key) => json!({ "api_key": key }),
         }
-    }
-
-    /// The settings of its controller.
-    pub(crate) fn settings(&self) -> Value {
-        self.own_site.map_or_else(|| json!({}), |site| json!({ "site": site }))
     }
 
     /// What a person at the terminal should know.

@@ -15,6 +15,9 @@ use crate::settings::{Settings, given};
 use crate::workspace::Workspace;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
+/// How often a vendor's sites are looked for, and how long between two looks.
+const READINGS_MAX: usize = 50;
+const READING_INTERVAL: Duration = Duration::from_millis(300);
 const DEMO_USER: &str = "demo";
 const DEMO_PASSWORD: &str = "Heddle-Trial-2026!";
 
@@ -223,11 +226,12 @@ impl Api {
         Ok(Seeding::Done)
     }
 
-    fn register(&self, device: &Device, token: &str, site: &str) -> anyhow::Result<()> {
+    /// Returns the id of the device's controller.
+    fn register(&self, device: &Device, token: &str, site: &str) -> anyhow::Result<String> {
         let mut credential = device.credential();
         credential["name"] = json!(device.name);
         let credential = self.post("/credentials", Some(token), &credential)?;
-        self.post(
+        let controller = self.post(
             "/controllers",
             Some(token),
             &json!({
@@ -236,10 +240,9 @@ impl Api {
                 "vendor": device.vendor,
                 "url": format!("http://{}", device.listen),
                 "credential_id": text(&credential, "/id")?,
-                "settings": device.settings(),
             }),
         )?;
-        Ok(())
+        Ok(text(&controller, "/id")?.to_owned())
     }
 
     /// Adds the sites and devices of the demo that the organization does not have yet: an earlier start may have ended
@@ -258,7 +261,27 @@ impl Api {
                 Site::Lab => &lab,
                 Site::Branch => &branch,
             };
-            self.register(device, token, site)?;
+            let controller = self.register(device, token, site)?;
+            if let Some(name) = device.branch {
+                self.map(&controller, name, &branch, token)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that a site of the vendor's is the branch, once the controller was read. Where that takes too long, all of it
+    /// stays at the controller's site.
+    fn map(&self, controller: &str, name: &str, branch: &str, token: &str) -> anyhow::Result<()> {
+        let path = format!("/controllers/{controller}/vendor-sites");
+        for _ in 0..READINGS_MAX {
+            let sites = self.get(&path, token)?;
+            let site = sites.as_array().into_iter().flatten().find(|site| site["name"] == name);
+            if let Some(site) = site {
+                let site_ref = text(site, "/site_ref")?;
+                self.post(&format!("{path}/{site_ref}"), Some(token), &json!({ "site_id": branch }))?;
+                return Ok(());
+            }
+            std::thread::sleep(READING_INTERVAL);
         }
         Ok(())
     }

@@ -19,8 +19,10 @@ mod compare;
 mod facts;
 pub mod field;
 mod holes;
+mod joined;
 mod key;
 mod model;
+mod modelled;
 mod names;
 mod objects;
 mod part;
@@ -32,6 +34,7 @@ mod read;
 mod related;
 mod stages;
 mod state;
+mod taken;
 mod token;
 
 use std::collections::BTreeMap;
@@ -42,10 +45,12 @@ use crate::{Fault, Host, Response, Task};
 
 pub use binding::{FeatureBinding, KindBinding, Shape};
 pub use compare::compare;
+pub use modelled::{Modelled, list_model};
 pub use objects::{get_object, list_objects};
 pub use path::escaped;
 pub use plan::plan;
 pub use stages::{judge, ready};
+pub use taken::{mac, rfc3339};
 
 /// Parameters of paths, by name.
 pub type Place = BTreeMap<String, String>;
@@ -107,5 +112,11 @@ pub trait Vendor {
     /// wanted.
     fn needs(&self, _host: &dyn Host, _kind: &str, _place: &Place, _id: &str) -> Result<Vec<String>, Fault> {
         Ok(Vec::new())
+    }
+
+    /// Has the last word on an object of the model, for what no binding says. `row` is the vendor's, with `$`, `&` and
+    /// `^` as in [`binding::Source`]. False leaves the object out.
+    fn modelled(&self, _kind: &str, _row: &Value, _object: &mut Modelled) -> bool {
+        true
     }
 }

@@ -15,6 +15,21 @@ const ONLY: &str = "settings";
 /// How many parents a page asks at most.
 const PLACES_OF_PAGE: usize = 32;
 
+/// Rows of a list.
+pub(crate) struct Listed {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) next: Option<String>,
+    total: Option<u64>,
+    pub(crate) complete: Completeness,
+}
+
+impl Listed {
+    /// There is nothing.
+    pub(crate) fn none() -> Self {
+        Listed { rows: Vec::new(), next: None, total: None, complete: Completeness::Complete }
+    }
+}
+
 /// A page of the objects of a kind.
 pub fn list_objects(
     vendor: &dyn Vendor,
@@ -22,38 +37,47 @@ pub fn list_objects(
     listing: &Listing<'_>,
 ) -> Result<ObjectPage, Fault> {
     let binding = KindBinding::of(host, listing.kind)?;
-    let (in_path, filter) = filters(&binding, listing)?;
+    let Listed { rows, next, total, complete } = rows(vendor, host, &binding, listing)?;
+    let items = rows.iter().map(|row| of_row(listing.kind, &binding, row)).collect();
+    Ok(ObjectPage { items, next, total, complete })
+}
+
+/// A page of the rows of a kind.
+pub(crate) fn rows(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    listing: &Listing<'_>,
+) -> Result<Listed, Fault> {
+    let (in_path, filter) = filters(binding, listing)?;
     let mut scope = vendor.scope(host, listing.site)?;
     scope.extend(in_path);
     let from = position(listing.cursor)?;
     if binding.within.is_some() {
-        return within(vendor, host, (&binding, listing), &scope, &filter, from.seen);
+        return within(vendor, host, (binding, listing), &scope, &filter, from.seen);
     }
-    let kind = listing.kind;
-    if matches!(binding.shape, Shape::Object | Shape::Answer) {
-        let found = read::answer(vendor, host, &binding, Ask { place: &scope, filter: &filter }, "")?;
+    if binding.is_single() {
+        let found = read::answer(vendor, host, binding, Ask { place: &scope, filter: &filter }, "")?;
         let row = |value: Value| Row { id: String::new(), value, place: scope.clone() };
-        let items: Vec<Object> = found.into_iter().map(|value| of_row(kind, &binding, &row(value))).collect();
-        let total = Some(items.len() as u64);
-        return Ok(ObjectPage { items, next: None, total, complete: Completeness::Complete });
+        let rows: Vec<Row> = found.into_iter().map(row).collect();
+        return Ok(Listed { total: Some(rows.len() as u64), rows, ..Listed::none() });
     }
     let limit = listing.limit.max(1);
     let ask = Ask { place: &scope, filter: &filter };
     let (rows, total, next) = if let Some(paging) = binding.list.as_ref().and_then(|list| list.page.as_ref())
     {
         let size = limit.min(paging.size_max);
-        let found = read::page(vendor, host, &binding, ask, (from, size))?;
+        let found = read::page(vendor, host, binding, ask, (from, size))?;
         let next = from.behind(&found, size);
         let total = found.total.filter(|total| *total >= next.map_or(0, |next| next.seen));
         (found.rows, total, next)
     } else {
-        let all = read::all(vendor, host, &binding, ask)?;
+        let all = read::all(vendor, host, binding, ask)?;
         let (total, seen) = (all.len() as u64, from.seen.saturating_add(u64::from(limit)));
         let page = all.into_iter().skip(index(from.seen)).take(limit as usize).collect();
         (page, Some(total), (seen < total).then_some(Position { pages: 0, seen }))
     };
-    let items: Vec<Object> = rows.iter().map(|row| of_row(kind, &binding, row)).collect();
-    Ok(ObjectPage { items, next: next.map(cursor), total, complete: Completeness::Complete })
+    Ok(Listed { rows, total, next: next.map(cursor), complete: Completeness::Complete })
 }
 
 /// Where a page begins, as its cursor says it: pages and rows before it, or the rows alone.
@@ -111,7 +135,7 @@ fn filters(binding: &KindBinding, listing: &Listing<'_>) -> Result<(Place, Vec<G
     Ok((place, params))
 }
 
-/// A page of objects that belong to parents; the cursor is the place of the next parent.
+/// A page of rows that belong to parents; the cursor is the place of the next parent.
 fn within(
     vendor: &dyn Vendor,
     host: &dyn Host,
@@ -119,7 +143,7 @@ fn within(
     scope: &Place,
     filter: &[Given],
     from: u64,
-) -> Result<ObjectPage, Fault> {
+) -> Result<Listed, Fault> {
     let named = |name: &str| listing.filter.iter().find(|one| one.key == name).map(|one| one.value.clone());
     let places =
         place::all(vendor, host, binding, scope, &|within, place| place::is_named(within, place, &named))?;
@@ -127,10 +151,10 @@ fn within(
     let to = from.saturating_add(PLACES_OF_PAGE).min(places.len());
     let answers = read::each(vendor, host, binding, &places[from..to], filter);
     let (asked, mut failed, mut first) = (answers.len(), 0, None);
-    let mut items = Vec::new();
+    let mut rows = Vec::new();
     for answer in answers {
         match answer {
-            Ok(rows) => items.extend(rows.iter().map(|row| of_row(listing.kind, binding, row))),
+            Ok(found) => rows.extend(found),
             Err(fault) => {
                 failed += 1;
                 first.get_or_insert(fault);
@@ -142,7 +166,7 @@ fn within(
     }
     let complete = if failed == 0 { Completeness::Complete } else { Completeness::Partial };
     let next = (to < places.len()).then(|| to.to_string());
-    Ok(ObjectPage { items, next, total: None, complete })
+    Ok(Listed { rows, next, total: None, complete })
 }
 
 /// One object by its natural key.
@@ -156,7 +180,7 @@ pub fn get_object(
     let binding = KindBinding::of(host, kind)?;
     let absent = || fault::not_found(format!("there is no {} '{key}'", binding.noun));
     let scope = vendor.scope(host, site)?;
-    let is_single = matches!(binding.shape, Shape::Object | Shape::Answer);
+    let is_single = binding.is_single();
     let leads_there = |within: &Within, place: &Place| is_on_the_way(&binding, within, place, key);
     for place in place::all(vendor, host, &binding, &scope, &leads_there)? {
         let Some(own) = own_key(&binding, &place, key) else { continue };
@@ -207,7 +231,12 @@ fn name_of(binding: &KindBinding, row: &Row) -> String {
 }
 
 fn of_row(kind: &str, binding: &KindBinding, row: &Row) -> Object {
-    let is_single = matches!(binding.shape, Shape::Object | Shape::Answer);
+    Object { reference: reference(kind, binding, row), revision: None, body: body(binding, row) }
+}
+
+/// What names a row for people and for the vendor.
+pub(crate) fn reference(kind: &str, binding: &KindBinding, row: &Row) -> ObjectRef {
+    let is_single = binding.is_single();
     let own = if is_single { String::new() } else { name_of(binding, row) };
     let key = place::full_key(binding, &row.place, &own);
     let is_known = !is_single && !binding.volatile && read::is_writable(binding, row);
@@ -216,13 +245,12 @@ fn of_row(kind: &str, binding: &KindBinding, row: &Row) -> Object {
         value: row.id.clone(),
         stability: Stability::UntilRecreate,
     });
-    let reference = ObjectRef {
+    ObjectRef {
         kind: kind.to_owned(),
         site: None,
         key: if key.is_empty() && is_single { ONLY.to_owned() } else { key },
         locators: locators.into_iter().collect(),
-    };
-    Object { reference, revision: None, body: body(binding, row) }
+    }
 }
 
 /// What is shown of an object: never a secret.

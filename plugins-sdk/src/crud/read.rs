@@ -275,6 +275,19 @@ pub(crate) fn object(
     answer(vendor, host, binding, Ask::of(place), id)
 }
 
+/// Several objects as the device answers them, each with an answer of its own.
+pub(crate) fn objects(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    rows: &[Row],
+) -> Vec<Result<Option<Value>, Fault>> {
+    let Some(route) = &binding.get else { return Vec::new() };
+    let requests = rows.iter().map(|row| get(route, Ask::of(&row.place), &row.id)).collect();
+    let answers = host.send_all(requests, Auth::session(vendor.session()), PARALLEL);
+    answers.into_iter().map(|answer| opened(vendor, binding, route, &answer?)).collect()
+}
+
 /// The same with filters.
 pub(crate) fn answer(
     vendor: &dyn Vendor,

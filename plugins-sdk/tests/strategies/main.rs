@@ -7,6 +7,7 @@ mod device;
 mod fields;
 mod ids;
 mod lists;
+mod model;
 mod nested;
 mod positions;
 mod random;
@@ -15,12 +16,12 @@ mod tasks;
 mod wire;
 
 use device::Device;
-use heddle_sdk::crud::{Encoding, Place, Purpose, Vendor, Written};
+use heddle_sdk::crud::{Encoding, Modelled, Place, Purpose, Vendor, Written};
 use heddle_sdk::testing::{FakeHost, send_stage};
 use heddle_sdk::{
     Adapter, Auth, Change, ChangePlan, Comparison, Completion, Device as Seen, DevicePage, DeviceProfile,
-    Effect, Fault, FaultExt, HoleSource, Host, Listing, Object, ObjectPage, Operation, Outcome, Readiness,
-    Request, Response, Sent, Stage, Standing, Task, crud, fault,
+    Effect, Fault, FaultExt, HoleSource, Host, Listing, ModelPage, Object, ObjectPage, Operation, Outcome,
+    Readiness, Request, Response, Sent, Stage, Standing, Task, crud, fault,
 };
 use serde_json::{Value, json};
 
@@ -75,6 +76,13 @@ impl Vendor for Api {
         let waiting = host.settings()["waiting"].as_str() == Some(id);
         Ok(waiting.then(|| "restart of the guest".to_owned()).into_iter().collect())
     }
+
+    fn modelled(&self, _: &str, row: &Value, object: &mut Modelled) -> bool {
+        if row["id"] == "kept" {
+            object.fields.insert("said".to_owned(), row["id"].clone());
+        }
+        row["id"] != "left-out"
+    }
 }
 
 impl<const FORM: bool> Rig<FORM> {
@@ -94,6 +102,14 @@ impl<const FORM: bool> Adapter for Rig<FORM> {
     }
     fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
         crud::get_object(&Self::API, host, kind, site, key)
+    }
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        crud::list_model(&Self::API, host, kind, site, cursor)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&Self::API, host, changes)

@@ -48,6 +48,7 @@ pub(super) async fn network(server: &Server) -> Network {
             site_id: site,
             controller_id: controller,
             devices: &seen,
+            sites: &std::collections::HashMap::new(),
             complete: Completeness::Complete,
         };
         devices::upsert_seen(&mut tx, &seen, &app.clock).await.expect("devices can be written");

@@ -5,14 +5,15 @@
 //! is in no package that is delivered.
 
 mod burn;
+mod model;
 mod reach;
 mod script;
 mod write;
 
 use heddle_sdk::{
     Adapter, Auth, Change, ChangePlan, Comparison, Completeness, Device, DevicePage, DeviceProfile, Fault,
-    Host, Listing, Object, ObjectPage, ObjectRef, Outcome, Readiness, Request, Response, Sent, Stage, fault,
-    register,
+    Host, Listing, ModelPage, Object, ObjectPage, ObjectRef, Outcome, Readiness, Request, Response, Sent,
+    SitePage, Stage, fault, register,
 };
 use serde_json::Value;
 
@@ -74,10 +75,24 @@ impl Adapter for Hostile {
         })
     }
 
-    fn list_devices(host: &dyn Host, _: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
+    fn list_devices(host: &dyn Host, site: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
         host.send(Request::get("/read"), Auth::None)?;
-        let device = Device { kind: "router".into(), ..Device::named("hostile") };
+        let name = site.map_or_else(|| "hostile".to_owned(), |site| format!("hostile-{site}"));
+        let device = Device { kind: "router".into(), ..Device::named(name) };
         Ok(DevicePage { items: vec![device], next: None, complete: Completeness::Complete })
+    }
+
+    fn list_sites(host: &dyn Host, _: Option<&str>) -> Result<SitePage, Fault> {
+        model::sites(host)
+    }
+
+    fn list_model(
+        host: &dyn Host,
+        kind: &str,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ModelPage, Fault> {
+        model::page(host, kind, site, cursor)
     }
 
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {

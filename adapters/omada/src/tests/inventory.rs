@@ -65,7 +65,7 @@ fn devices_are_those_of_the_site_those_that_wait_and_the_clients() {
     assert_eq!(measured["cpuUtil"], 9);
     let pending = page.items.iter().filter(|item| item.attributes.contains("pending")).count();
     assert_eq!(pending, 2);
-    assert!(page.items.iter().all(|item| item.site.as_deref() == Some("Main")));
+    assert!(page.items.iter().all(|item| item.site.as_ref() == Some(&device.sites[0])));
     let again = Omada::list_devices(&device.host(), None, None).unwrap();
     let identities = |page: &heddle_sdk::DevicePage| {
         page.items.iter().map(|item| item.identity.clone()).collect::<Vec<_>>()

@@ -70,7 +70,37 @@ fn devices_are_those_of_the_site() {
     let device = of_sites(2);
     assert!(Omada::list_devices(&device.host(), None, None).is_err());
     let page = Omada::list_devices(&device.host(), Some("Branch"), None).unwrap();
-    assert!(page.items.iter().all(|item| item.site.as_deref() == Some("Branch")));
+    assert!(page.items.iter().all(|item| item.site.as_ref() == Some(&device.sites[1])));
     let main = Omada::list_devices(&device.host(), Some("Main"), None).unwrap();
     assert_ne!(page.items[0].identity, main.items[0].identity);
+}
+
+#[test]
+fn sites_are_listed_by_their_ids_and_the_settings_leave_one() {
+    let mut device = of_sites(3);
+    let listed = |device: &Device| -> Vec<(String, String)> {
+        let page = Omada::list_sites(&device.host(), None).unwrap();
+        page.items.into_iter().map(|site| (site.id, site.name)).collect()
+    };
+    let all = listed(&device);
+    assert_eq!(all.iter().map(|(id, _)| id).collect::<Vec<_>>(), device.sites.iter().collect::<Vec<_>>());
+    assert_eq!(all[1].1, "Branch");
+    for (id, _) in &all {
+        let page = Omada::list_devices(&device.host(), Some(id), None).unwrap();
+        assert!(!page.items.is_empty() && page.items.iter().all(|item| item.site.as_ref() == Some(id)));
+        assert!(!Omada::list_model(&device.host(), "vlan", Some(id), None).unwrap().items.is_empty());
+    }
+    device.settings = json!({ "site": "Branch" });
+    assert_eq!(listed(&device), [all[1].clone()]);
+    device.settings = json!({ "site": all[2].0 });
+    assert_eq!(listed(&device), [all[2].clone()]);
+    device.settings = json!({ "site": "Nowhere" });
+    assert!(Omada::list_sites(&device.host(), None).is_err());
+}
+
+#[test]
+fn site_that_is_gone_is_no_empty_list() {
+    let device = of_sites(2);
+    let fault = networks(&device, Some("0123456789abcdef01234567")).unwrap_err();
+    assert!(matches!(&fault, Fault::Invalid(info) if info.message.contains("does not exist")), "{fault:?}");
 }

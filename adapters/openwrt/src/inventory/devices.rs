@@ -82,16 +82,24 @@ fn identity_mac(devices: &Value, interfaces: &Value) -> Option<String> {
         .map(lower_mac)
 }
 
+fn hostname(board: &Value) -> &str {
+    sdk_json::text(board, "/hostname").unwrap_or("router")
+}
+
+/// The identity of the router: its address, else its board and name.
+pub(crate) fn identity(board: &Value, devices: &Value, dump: &Value) -> String {
+    let hostname = hostname(board);
+    let named = || sdk_json::text(board, "/board_name").map(|board| format!("{board}/{hostname}"));
+    identity_mac(devices, dump).or_else(named).unwrap_or_else(|| hostname.to_owned())
+}
+
 fn router(survey: &Survey, stations: &clients::Stations, leases: &leases::Leases) -> Device {
     let (board, info, dump, devices, wireless) =
         (survey.answer(0), survey.answer(1), survey.answer(2), survey.answer(3), survey.answer(4));
     let say = |pointer: &str| sdk_json::text(board, pointer).map(str::to_owned);
     let mac = identity_mac(devices, dump);
-    let hostname = say("/hostname").unwrap_or_else(|| "router".to_owned());
-    let identity = mac
-        .clone()
-        .or_else(|| say("/board_name").map(|board| format!("{board}/{hostname}")))
-        .unwrap_or_else(|| hostname.clone());
+    let hostname = hostname(board).to_owned();
+    let identity = identity(board, devices, dump);
     let mut absent: Vec<&String> =
         survey.absent.iter().chain(&stations.absent).chain(&leases.failures).collect();
     absent.dedup();

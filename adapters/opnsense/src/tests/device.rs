@@ -67,6 +67,11 @@ impl Device {
         self
     }
 
+    /// Requests so far.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
     pub(super) fn lab(&self) -> &Lab<Firewall> {
         &self.lab
     }

@@ -5,6 +5,7 @@ mod diagnostics;
 pub(crate) mod endpoint;
 mod many;
 pub(crate) mod probe;
+mod vendor_sites;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -35,7 +36,7 @@ use heddle_marketplace::ID_CHARS_MAX;
 use heddle_store::controllers::syncs::{self, NewSync, SyncId, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
 use heddle_store::object::Object as _;
-use heddle_store::{Credential, Scope, Site, SiteScope, Tx, changes, credentials};
+use heddle_store::{Credential, Scope, Site, SiteScope, Tx, changes, credentials, sites};
 use heddle_tenancy::quotas;
 use heddle_tenancy::sites::PER_PAGE_MAX;
 use schemars::JsonSchema;
@@ -250,10 +251,11 @@ fn routes() -> Routes {
             &format!("{one}/sites"),
             read,
             sites_of,
-            doc("Sites under a controller: exactly one, the site that it belongs to")
+            doc("Sites under a controller: its own, and those that the vendor's sites below it belong to")
                 .query::<SitesQuery>()
                 .answers::<Page<Site>>(200),
         )
+        .merge(vendor_sites::routes(read, write))
         .merge(many::routes(write))
 }
 
@@ -266,9 +268,8 @@ async fn sites_of(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let controller = found(&mut tx, &caller, id).await?;
-    let site = Site::find(&mut tx, &caller.scope(), controller.site_id).await?;
-    let total = i64::from(site.is_some());
-    Ok(Answer(page.of(site.into_iter().filter(|_| page.page == 1).collect(), total)))
+    let (sites, total) = sites::below(&mut tx, &caller.scope(), controller.id, page).await?;
+    Ok(Answer(page.of(sites, total)))
 }
 
 async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {

@@ -3,6 +3,7 @@
 //! The worker here only starts readings. Each reading is its own task, so that one that hangs or panics delays no
 //! other. Of the processes that serve a database, the one that claims a controller reads it.
 
+mod model;
 mod reading;
 mod record;
 mod slots;
@@ -20,6 +21,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::metrics::Families;
 use heddle_kernel::process::membership::Term;
 use heddle_store::controllers::{self, ControllerTarget, syncs};
+use model::Follows;
 use prometheus::IntCounterVec;
 use reading::Reading;
 use slots::{Slot, Slots};
@@ -198,7 +200,16 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
         () = term.over().cancelled() => return,
         outcome = reading::read(app, controller) => outcome,
     };
-    match keep(app, controller, outcome, start).await {
+    let kept = match keep(app, controller, outcome, start, &slot).await {
+        Ok(None) => Ok(()),
+        Ok(Some(follows)) => tokio::select! {
+            () = stop.cancelled() => return,
+            () = term.over().cancelled() => return,
+            read = model::read(app, controller, start, follows) => read,
+        },
+        Err(error) => Err(error),
+    };
+    match kept {
         Ok(()) => slot.settle(),
         Err(error) => {
             tracing::error!(controller.id = %controller.id, error = %error, "reading of controller {} is lost", controller.id);
@@ -206,18 +217,19 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
     }
 }
 
-/// Records a reading; when that fails, records the failure.
+/// Records a reading; when that fails, records the failure. Returns what is to be read after it.
 async fn keep(
     app: &SharedApp,
     controller: &ControllerTarget,
     outcome: Result<Reading, Error>,
     start: Start,
-) -> Result<(), Error> {
+    slot: &Slot,
+) -> Result<Option<Follows>, Error> {
     let (error, ended) = match outcome {
-        Ok(reading) => match record::record(app, controller, &reading, start).await {
-            Ok(()) => {
+        Ok(reading) => match record::record(app, controller, &reading, start, slot).await {
+            Ok(follows) => {
                 Ended::of(app).count(&controller.vendor, ReadingOutcome::Read);
-                return Ok(());
+                return Ok(follows);
             }
             Err(error) => (error, ReadingOutcome::Lost),
         },
@@ -228,5 +240,6 @@ async fn keep(
         controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(&error),
         "controller {} cannot be read", controller.id
     );
-    record::record_failure(app, controller, &error, start).await
+    record::record_failure(app, controller, &error, start).await?;
+    Ok(None)
 }

@@ -3,6 +3,8 @@
 //! The controller's row is locked first. The reading is dropped when the controller was removed, or is reached in
 //! another way now. When the controller was moved, the reading is recorded at its new place.
 
+use std::collections::HashMap;
+
 use chrono::TimeDelta;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::device::DeviceState;
@@ -15,10 +17,12 @@ use heddle_runtime::CallError;
 use heddle_store::controllers::syncs::{self, SyncEnd};
 use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
 use heddle_store::devices::{self, Novelty, Seen, Sighting};
-use heddle_store::{Tx, events};
+use heddle_store::{Tx, events, vendor_sites};
 use serde_json::{Value, json};
 
+use super::model::{self, Follows};
 use super::reading::Reading;
+use super::slots::Slot;
 use super::{Start, storable};
 use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
 use crate::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
@@ -37,25 +41,34 @@ impl Place {
     }
 }
 
+/// Returns what is to be read of the controller's objects: then this process goes on with the controller.
 pub(super) async fn record(
     app: &SharedApp,
     controller: &ControllerTarget,
     reading: &Reading,
     start: Start,
-) -> Result<(), Error> {
+    slot: &Slot,
+) -> Result<Option<Follows>, Error> {
     let mut tx = app.db.write().await?;
     let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
-        return drop_reading(tx, controller, start).await;
+        drop_reading(tx, controller, start).await?;
+        return Ok(None);
     };
     let place = Place::of(controller, &held);
+    let sites = record_sites(&mut tx, place.controller, reading, app.clock.now()).await?;
     let seen = Seen {
         org_id: place.org,
         site_id: place.site,
         controller_id: place.controller,
         devices: &reading.devices,
+        sites: &sites,
         complete: reading.complete,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
+    let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
+    let is_requested = held.was_requested(start.at);
+    let wanted = Follows { is_requested, devices_seen };
+    let follows = model::follow(&mut tx, app, controller, wanted, slot).await?;
     let result = SyncResult {
         status: DeviceStatus::Online,
         error: None,
@@ -63,6 +76,7 @@ pub(super) async fn record(
         product: Some(reading.product.clone()),
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
+        owner: follows.map(|_| start.owner),
         now: app.clock.now(),
     };
     let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
@@ -78,7 +92,7 @@ pub(super) async fn record(
         news.extend(of_device);
     }
     let is_first = held.last_sync_at.is_none();
-    if changed > 0 || has_status_changed || is_first || held.was_requested(start.at) {
+    if changed > 0 || has_status_changed || is_first || is_requested {
         let payload = json!({
             "controller_id": place.controller,
             "site_id": place.site,
@@ -89,11 +103,27 @@ pub(super) async fn record(
         news.push(event(place, CONTROLLER_SYNCED, None, payload));
     }
     events::append_all(&mut tx, place.org, &news, &app.clock).await?;
-    let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
-    let end = SyncEnd { devices_seen, error: None, now: result.now };
-    syncs::end(&mut tx, place.controller, &end).await?;
+    if follows.is_none() {
+        let end = SyncEnd { devices_seen, error: None, now: result.now };
+        syncs::end(&mut tx, place.controller, &end).await?;
+    }
     tx.commit().await?;
-    Ok(())
+    Ok(follows)
+}
+
+/// Records the vendor's sites; returns the sites of ours that they are.
+async fn record_sites(
+    tx: &mut Tx,
+    controller: ControllerId,
+    reading: &Reading,
+    now: Timestamp,
+) -> Result<HashMap<String, SiteId>, Error> {
+    vendor_sites::record(tx, controller, &reading.sites, now).await?;
+    if reading.sites.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let known = vendor_sites::list(tx, controller).await?;
+    Ok(known.into_iter().map(|site| (site.site_ref, site.site_id)).collect())
 }
 
 /// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
@@ -118,6 +148,7 @@ pub(super) async fn record_failure(
         product: None,
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
+        owner: None,
         now: app.clock.now(),
     };
     if controllers::record_sync(&mut tx, place.controller, &result).await? {

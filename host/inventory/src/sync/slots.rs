@@ -13,6 +13,11 @@ use tokio::sync::Notify;
 const SLOTS: usize = 16;
 /// Most controllers of one organization among them, so that no organization takes all.
 const SLOTS_PER_ORGANIZATION: usize = 8;
+/// Controllers whose objects are read at the same time, after their devices. They take no place of the readings, so that
+/// long lists delay nobody's devices.
+const MODEL_SLOTS: usize = 8;
+/// Most controllers of one organization among them.
+const MODEL_SLOTS_PER_ORGANIZATION: usize = 4;
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_mins(5);
 /// Most paused controllers; beyond that, the one whose pause ends first is released.
@@ -27,8 +32,22 @@ pub(super) struct Slots {
 
 #[derive(Debug, Default)]
 struct State {
-    taken: HashMap<ControllerId, OrgId>,
+    taken: HashMap<ControllerId, Taken>,
     resting: HashMap<ControllerId, Rest>,
+}
+
+/// A place that a controller has.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    org: OrgId,
+    stage: Stage,
+}
+
+/// What is read of a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Devices,
+    Model,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +71,7 @@ impl Slots {
     }
 
     pub(super) fn free(&self) -> u32 {
-        u32::try_from(SLOTS.saturating_sub(self.state().taken.len())).unwrap_or_default()
+        u32::try_from(SLOTS.saturating_sub(self.state().count(Stage::Devices, None))).unwrap_or_default()
     }
 
     /// Returns the controllers and organizations that must not be started now.
@@ -60,7 +79,7 @@ impl Slots {
         let state = self.state();
         let resting = state.resting.iter().filter(|(_, rest)| rest.until > now).map(|(id, _)| *id);
         let mut organizations: Vec<OrgId> =
-            state.taken.values().copied().filter(|org| state.is_full(*org)).collect();
+            state.taken.values().map(|taken| taken.org).filter(|org| state.is_full(*org)).collect();
         organizations.sort_unstable();
         organizations.dedup();
         Except { controllers: state.taken.keys().copied().chain(resting).collect(), organizations }
@@ -69,10 +88,11 @@ impl Slots {
     /// Takes a place, unless the controller has one already or no place is free for it.
     pub(super) fn take(self: &Arc<Self>, controller: ControllerId, org: OrgId) -> Option<Slot> {
         let mut state = self.state();
-        if state.taken.len() >= SLOTS || state.is_full(org) || state.taken.contains_key(&controller) {
+        let is_full = state.count(Stage::Devices, None) >= SLOTS || state.is_full(org);
+        if is_full || state.taken.contains_key(&controller) {
             return None;
         }
-        state.taken.insert(controller, org);
+        state.taken.insert(controller, Taken { org, stage: Stage::Devices });
         Some(Slot { slots: self.clone(), controller, is_settled: false })
     }
 
@@ -83,7 +103,13 @@ impl Slots {
 
 impl State {
     fn is_full(&self, org: OrgId) -> bool {
-        self.taken.values().filter(|taken| **taken == org).count() >= SLOTS_PER_ORGANIZATION
+        self.count(Stage::Devices, Some(org)) >= SLOTS_PER_ORGANIZATION
+    }
+
+    /// Places that are taken, of one organization or of all.
+    fn count(&self, stage: Stage, org: Option<OrgId>) -> usize {
+        let counts = |taken: &&Taken| taken.stage == stage && org.is_none_or(|org| taken.org == org);
+        self.taken.values().filter(counts).count()
     }
 
     fn rest(&mut self, controller: ControllerId, now: Instant) {
@@ -100,6 +126,21 @@ impl State {
 }
 
 impl Slot {
+    /// Leaves the place of the readings for one of those whose objects are read; false when none of these is free.
+    pub(super) fn move_on(&self) -> bool {
+        let mut state = self.slots.state();
+        let Some(taken) = state.taken.get(&self.controller).copied() else { return false };
+        if state.count(Stage::Model, None) >= MODEL_SLOTS
+            || state.count(Stage::Model, Some(taken.org)) >= MODEL_SLOTS_PER_ORGANIZATION
+        {
+            return false;
+        }
+        state.taken.insert(self.controller, Taken { stage: Stage::Model, ..taken });
+        drop(state);
+        self.slots.freed.notify_one();
+        true
+    }
+
     /// Marks the reading as recorded: the store decides when the next one is due.
     pub(super) fn settle(mut self) {
         self.is_settled = true;
@@ -138,6 +179,25 @@ mod tests {
         assert!(slots.take(clock.new_id(), clock.new_id()).is_none());
         drop(of_a);
         assert_eq!((slots.free(), slots.except(Instant::now()).organizations), (8, vec![b]));
+    }
+
+    #[test]
+    fn long_lists_take_no_place_of_the_readings() {
+        let (clock, slots) = (Clock::default(), Slots::new(Arc::default()));
+        let (a, b): (OrgId, OrgId) = (clock.new_id(), clock.new_id());
+        let take = |org| slots.take(clock.new_id(), org).unwrap();
+        let of_a: Vec<Slot> = (0..8).map(|_| take(a)).collect();
+        let moved = of_a.iter().filter(|slot| slot.move_on()).count();
+        assert_eq!((moved, slots.free()), (4, 12));
+        assert_eq!(slots.except(Instant::now()).controllers.len(), 8);
+        let more: Vec<Slot> = (0..4).map(|_| take(a)).collect();
+        assert!(!more[0].move_on());
+        let of_b: Vec<Slot> = (0..8).map(|_| take(b)).collect();
+        assert_eq!((of_b.iter().filter(|slot| slot.move_on()).count(), slots.free()), (4, 4));
+        let other = take(clock.new_id());
+        assert!(!other.move_on(), "all places are taken");
+        drop(of_a);
+        assert!(other.move_on());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Makes a device's data fit to be stored: a device may answer anything, and a database cannot store all of it.
 
-use heddle_core::adapter::SeenDevice;
+use heddle_core::adapter::{SeenDevice, VendorSite};
 use heddle_core::bounds::{FIELD_NAME_BYTES_MAX, cut, cut_to};
 use serde_json::{Map, Value};
 
@@ -22,8 +22,7 @@ const LEFT_OUT: &str = "…";
 /// Returns the device without what cannot be stored. `None` when its identity cannot be stored: a changed one could be
 /// another device's.
 pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
-    let identity = &seen.identity;
-    if identity.is_empty() || identity.len() > IDENTITY_BYTES_MAX || identity.contains(char::is_control) {
+    if !is_identity(&seen.identity) {
         return None;
     }
     seen.name = line(&seen.name);
@@ -35,15 +34,33 @@ pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
     for address in &mut seen.addresses {
         *address = line(address);
     }
-    for values in [&mut seen.attributes, &mut seen.measurements] {
-        let mut room = VALUES_BYTES_MAX;
-        let has_room = bound(values, &mut room);
-        drop_nul(values);
-        if let (false, Value::Object(fields)) = (has_room, values) {
-            fields.insert(LEFT_OUT.to_owned(), Value::Bool(true));
-        }
-    }
+    values(&mut seen.attributes);
+    values(&mut seen.measurements);
     Some(seen)
+}
+
+/// Cuts what one object says to what is stored of it, and marks it where something was left out.
+pub(super) fn values(values: &mut Value) {
+    let mut room = VALUES_BYTES_MAX;
+    let has_room = bound(values, &mut room);
+    drop_nul(values);
+    if let (false, Value::Object(fields)) = (has_room, values) {
+        fields.insert(LEFT_OUT.to_owned(), Value::Bool(true));
+    }
+}
+
+/// Whether what names something can be stored. It is never changed: a changed one could be another's.
+pub(super) fn is_identity(text: &str) -> bool {
+    !text.is_empty() && text.len() <= IDENTITY_BYTES_MAX && !text.contains(char::is_control)
+}
+
+/// Returns the site with a name that can be stored. `None` when its id cannot be.
+pub(super) fn site(seen: VendorSite) -> Option<VendorSite> {
+    if !is_identity(&seen.id) {
+        return None;
+    }
+    let name = line(&seen.name);
+    Some(VendorSite { name: if name.is_empty() { seen.id.clone() } else { name }, id: seen.id })
 }
 
 /// Cuts texts and names, and leaves out what exceeds the limits; false when something was left out.
@@ -109,7 +126,7 @@ pub(super) fn message(text: &str) -> String {
 }
 
 /// Removes U+0000, the one character that JSON has and `PostgreSQL` has not, from values and names.
-fn drop_nul(value: &mut Value) {
+pub(super) fn drop_nul(value: &mut Value) {
     match value {
         Value::String(text) => text.retain(|c| c != '\0'),
         Value::Array(items) => items.iter_mut().for_each(drop_nul),

@@ -200,7 +200,8 @@ impl Caller {
         Scope { org: (!spans_all).then_some(self.org_id), sites: self.sites.clone() }
     }
 
-    pub(crate) fn may_access_site(&self, site: SiteId) -> bool {
+    /// Whether the caller sees what is at the site.
+    pub fn may_access_site(&self, site: SiteId) -> bool {
         match &self.sites {
             SiteScope::All => true,
             SiteScope::Only(sites) => sites.contains(&site),

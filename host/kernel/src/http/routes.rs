@@ -193,7 +193,7 @@ impl Doc {
         self.mark(Mark::Tagged)
     }
 
-    /// Removes an object that never changes, and so has no `ETag`.
+    /// Changes or removes an object that has no `ETag`.
     #[must_use]
     pub fn untagged(self) -> Self {
         self.mark(Mark::Untagged)

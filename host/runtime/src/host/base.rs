@@ -52,6 +52,12 @@ impl description::Host for State {
         self.lower("description.feature-binding", binding.as_deref().unwrap_or_default());
         Ok(binding)
     }
+
+    fn model_binding(&mut self, kind: String) -> wasmtime::Result<Option<String>> {
+        let binding = self.outbound.facts.bindings.model.get(&kind).cloned();
+        self.lower("description.model-binding", binding.as_deref().unwrap_or_default());
+        Ok(binding)
+    }
 }
 
 impl log::Host for State {

@@ -50,6 +50,8 @@ pub struct NewChange {
     pub id: ChangeId,
     pub org_id: OrgId,
     pub site_id: SiteId,
+    /// The vendor's id of the site that it is for.
+    pub site_ref: Option<String>,
     pub controller_id: ControllerId,
     pub vendor: String,
     pub area: String,
@@ -97,9 +99,9 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
             outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key,
-            is_set, staged_via)
+            is_set, staged_via, site_ref)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29)
+            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29, $30)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -112,6 +114,7 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(new.run.as_ref().map(|run| run.run_id)).bind(new.run.as_ref().map(|run| &run.key))
         .bind(new.is_set)
         .bind(new.run.as_ref().map(|run| Json(&run.via)))
+        .bind(new.site_ref.as_ref())
         .fetch_one(conn)
         .await)?)
 }
@@ -215,6 +218,7 @@ pub async fn conflicts(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<ChangeId>> {
 struct Touching {
     id: ChangeId,
     controller_id: ControllerId,
+    site_ref: Option<String>,
     area: String,
     set_id: Option<ChangeId>,
     touches: Option<String>,
@@ -238,24 +242,27 @@ pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<
     if controllers.is_empty() {
         return Ok(HashMap::new());
     }
-    let pending: Vec<Touching> =
-        Select::new("SELECT c.id, c.controller_id, c.area, c.set_id, c.plan ->> 'touches' AS touches", FROM)
-            .and("NOT c.is_set")
-            .and("c.status = 'pending'")
-            .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
-            .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
-            .await?;
-    let mut by_name: HashMap<(ControllerId, String), Vec<usize>> = HashMap::new();
+    let pending: Vec<Touching> = Select::new(
+        "SELECT c.id, c.controller_id, c.site_ref, c.area, c.set_id, c.plan ->> 'touches' AS touches",
+        FROM,
+    )
+    .and("NOT c.is_set")
+    .and("c.status = 'pending'")
+    .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
+    .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
+    .await?;
+    // Names are those of one site: another site has other objects of the same names.
+    let mut by_name: HashMap<(ControllerId, Option<&str>, String), Vec<usize>> = HashMap::new();
     for (at, change) in pending.iter().enumerate() {
         let touches = change.touches.as_deref().and_then(|text| serde_json::from_str(text).ok());
         for name in names(touches.as_ref(), &change.area) {
-            by_name.entry((change.controller_id, name)).or_default().push(at);
+            by_name.entry((change.controller_id, change.site_ref.as_deref(), name)).or_default().push(at);
         }
     }
     let others = |row: &ChangeRow| {
         let mut found: Vec<usize> = names(row.plan.as_ref().map(|plan| &plan.touches), &row.area)
             .into_iter()
-            .filter_map(|name| by_name.get(&(row.controller_id, name)))
+            .filter_map(|name| by_name.get(&(row.controller_id, row.site_ref.as_deref(), name)))
             .flatten()
             .copied()
             .collect();

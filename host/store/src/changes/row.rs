@@ -14,6 +14,8 @@ pub struct ChangeRow {
     pub id: ChangeId,
     pub org_id: OrgId,
     pub site_id: SiteId,
+    /// The vendor's id of the site that it is for, where the vendor has sites.
+    pub site_ref: Option<String>,
     pub controller_id: ControllerId,
     pub vendor: String,
     pub area: String,

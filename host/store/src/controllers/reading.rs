@@ -48,6 +48,8 @@ pub struct SyncResult {
     pub started_at: Timestamp,
     /// Not taken when the controller became due after `started_at`: then it is read again at once.
     pub next_sync_at: Timestamp,
+    /// The process that goes on reading it; none where the reading is over.
+    pub owner: Option<ProcessId>,
     pub now: Timestamp,
 }
 
@@ -90,7 +92,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
             next_sync_at = CASE WHEN next_sync_at > $8 THEN next_sync_at ELSE $7 END,
             sync_requested = CASE WHEN $3 AND (next_sync_at IS NULL OR next_sync_at <= $8)
                 THEN FALSE ELSE sync_requested END,
-            sync_owner = NULL, updated_at = $4
+            sync_owner = $9, updated_at = $4
         WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
@@ -101,6 +103,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
         .bind(result.product.as_ref())
         .bind(result.next_sync_at)
         .bind(result.started_at)
+        .bind(result.owner)
     );
     Ok(is_changed)
 }
@@ -168,15 +171,16 @@ pub async fn claim(
     Ok(claimed.into_iter().collect())
 }
 
-/// Gives a reading up without a result.
-pub async fn release(tx: &mut Tx, id: ControllerId, owner: ProcessId) -> Result<()> {
-    affected!(
+/// Gives a reading up without a result, or ends one that went on behind its result; false when the controller is another
+/// process's to read by now.
+pub async fn release(tx: &mut Tx, id: ControllerId, owner: ProcessId) -> Result<bool> {
+    let rows = affected!(
         tx,
         sqlx::query("UPDATE controller SET sync_owner = NULL WHERE id = $1 AND sync_owner = $2")
             .bind(id)
             .bind(owner)
     );
-    Ok(())
+    Ok(rows == 1)
 }
 
 /// Returns the processes that took readings and are no longer alive.

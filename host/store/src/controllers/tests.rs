@@ -264,6 +264,7 @@ fn online(started_at: Timestamp) -> SyncResult {
         product: None,
         started_at,
         next_sync_at: started_at + TimeDelta::minutes(1),
+        owner: None,
         now: started_at,
     }
 }

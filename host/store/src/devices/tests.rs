@@ -27,7 +27,7 @@ on_both! {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
         world.see(&mut tx, &[seen("1")]).await;
-        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[], complete: Completeness::Partial };
+        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[], sites: &HashMap::new(), complete: Completeness::Partial };
         assert!(upsert_seen(&mut tx, &reading, &world.clock).await.unwrap().is_empty());
     }
 

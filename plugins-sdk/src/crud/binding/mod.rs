@@ -17,6 +17,7 @@ use crate::{Fault, Host, Method, fault};
 
 mod feature;
 mod field;
+mod modelled;
 
 pub use feature::{
     Action, Activation, Create, DangerIf, Delete, Dependent, Effected, FeatureBinding, NewId, Revision,
@@ -24,6 +25,7 @@ pub use feature::{
 };
 pub(crate) use feature::{operation_word, worse};
 pub use field::{Field, FieldType};
+pub use modelled::{Join, ModelBinding, OneOf, OneOrMany, Source, Taken, TakenAs, TakenForm};
 
 /// How objects of a kind are found and read.
 #[derive(Debug, Clone, Deserialize)]
@@ -232,6 +234,11 @@ impl KindBinding {
             .kind_binding(kind)
             .ok_or_else(|| fault::unsupported(format!("there is no kind '{kind}' that can be read")))?;
         serde_json::from_value(binding).map_err(|error| unusable("kind", kind, &error))
+    }
+
+    /// Whether there is one object, and no list of them.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self.shape, Shape::Object | Shape::Answer)
     }
 
     /// The field's place in the vendor's object.

@@ -87,6 +87,7 @@ fn new_change(row: &ChangeRow, token: Vec<u8>, payload: Value, clock: &Clock) ->
         id: clock.new_id(),
         org_id: row.org_id,
         site_id: row.site_id,
+        site_ref: None,
         controller_id: row.controller_id,
         vendor: row.vendor.clone(),
         area: row.area.clone(),

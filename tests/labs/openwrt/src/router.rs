@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::controller;
 use crate::device::{Device, Restart, Settings};
-use crate::dispatch::BODY_BYTES_MAX;
+use crate::dispatch::{self, BODY_BYTES_MAX};
 use crate::fault::Fault;
 use crate::recorder::{Call, Counters};
 use crate::session::{Access, User};
@@ -78,6 +78,14 @@ impl Router {
     /// Changes a committed file behind the manager's back. False when there is no such configuration.
     pub fn edit(&self, config: &str, changes: &[Change]) -> bool {
         self.device().edit(config, changes)
+    }
+
+    /// Answers the body of a request without a connection; `null` where the answer is lost.
+    pub fn answer(&self, body: &[u8]) -> Value {
+        match dispatch::answer(&mut self.device(), body) {
+            dispatch::Answer::Json(answer) | dispatch::Answer::LastJson(answer) => answer,
+            dispatch::Answer::Lost(_) => Value::Null,
+        }
     }
 
     /// These ubus objects are of packages that are not installed; every other one is there.

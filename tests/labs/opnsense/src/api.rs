@@ -16,6 +16,24 @@ use crate::{
 const LOGIN_PAGE: &str = "<!doctype html><html><head><title>Login | OPNsense</title></head><body>\
     <form method=\"post\"><input name=\"usernamefld\"><input name=\"passwordfld\" type=\"password\"></form></body></html>";
 
+/// What `lldpcli show neighbors` prints of a switch at the inner port.
+const NEIGHBOURS: &str = "-------------------------------------------------------------------------------
+LLDP neighbors:
+-------------------------------------------------------------------------------
+Interface:    igb1, via: LLDP, RID: 1, Time: 0 day, 02:10:11
+  Chassis:
+    ChassisID:    mac 02:10:aa:00:00:01
+    SysName:      switch1.example.net
+    SysDescr:     Simulated switch: 24 ports
+    MgmtIP:       192.168.1.2
+    Capability:   Bridge, on
+  Port:
+    PortID:       ifname gi1/0/24
+    PortDescr:    uplink
+    TTL:          120
+-------------------------------------------------------------------------------
+";
+
 /// Answers one request on the web port.
 pub(crate) fn answer(firewall: &mut Firewall, request: &Request, context: &mut Context) -> Answer {
     let segments = request.segments();
@@ -102,6 +120,7 @@ fn special(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer
         "core" if call.controller == "core/firmware" => firmware::answer(firewall, call),
         "core" => system::answer(firewall, call),
         "wol" => services::wake(firewall, call),
+        "lldpd" if call.command == "neighbor" => Some(Ok(Answer::text(NEIGHBOURS))),
         _ => None,
     };
     own.or_else(|| upkeep::answer(firewall, call))

@@ -171,6 +171,13 @@ impl Firewall {
         DateTime::from_timestamp(secs, self.time.subsec_nanos()).unwrap_or_default()
     }
 
+    /// Date and time of the last start, to the minute: the two clocks are not read at the same moment.
+    pub(crate) fn booted_at(&self) -> DateTime<Utc> {
+        let since = self.time.saturating_sub(self.now.saturating_duration_since(self.booted));
+        let minutes = i64::try_from(since.as_secs().saturating_add(30) / 60).unwrap_or_default();
+        DateTime::from_timestamp(minutes * 60, 0).unwrap_or_default()
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         self.ran_before + self.now.saturating_duration_since(self.booted)
     }

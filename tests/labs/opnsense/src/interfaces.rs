@@ -117,7 +117,8 @@ pub(crate) fn statistics(firewall: &Firewall, device: &str) -> Value {
         "device": device, "packets received": packets.to_string(),
         "packets transmitted": (packets / 2).to_string(),
         "bytes received": (packets * 700).to_string(), "bytes transmitted": (packets * 300).to_string(),
-        "input errors": "0", "output errors": "0", "collisions": "0", "link state": "2",
+        "input errors": "0", "output errors": "0", "collisions": "0", "input queue drops": "0",
+        "send queue drops": "0", "link state": "2",
         "line rate": "1000000000 bit/s"
     })
 }

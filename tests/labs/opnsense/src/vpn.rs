@@ -276,6 +276,8 @@ fn openvpn(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer
 /// Running instances, and the clients of servers. An instance that is down stands there without a status.
 fn sessions(firewall: &Firewall) -> Vec<Value> {
     let mut rows = Vec::new();
+    // Clients are there since the lab started.
+    let since = firewall.booted_at();
     for (id, instance) in firewall.running.rows(OPENVPN) {
         let value = |field: &str| effective(OPENVPN, field, instance);
         if value("enabled") != "1" || firewall.live.stopped.contains("openvpn") {
@@ -288,10 +290,11 @@ fn sessions(firewall: &Firewall) -> Vec<Value> {
         for session in firewall.live.sessions.iter().filter(|session| session.of == id) {
             rows.push(json!({
                 "id": format!("{id}_{}", session.address), "type": "server", "common_name": session.user,
+                "description": value("description"), "connected_since__time_t_": since.timestamp().to_string(),
                 "username": session.user, "real_address": session.address, "virtual_address": "10.8.0.2",
                 "bytes_received": "1000", "bytes_sent": "2000", "status": "connected",
                 "session_id": session.id,
-                "connected_since": firewall.date_time().format("%Y-%m-%d %H:%M:%S").to_string()
+                "connected_since": since.format("%Y-%m-%d %H:%M:%S").to_string()
             }));
         }
     }

@@ -12,6 +12,8 @@ pub(crate) fn state(cluster: &Cluster) -> Value {
     let firewalls: Object = cluster
         .firewalls
         .iter()
+        // A file that holds nothing is as good as none. A group exists by its name alone.
+        .filter(|(scope, file)| scope.starts_with("groups/") || !file.is_empty())
         .map(|(scope, file)| {
             let sets: Vec<&String> = file.sets.keys().collect();
             let rules = json!({

@@ -242,6 +242,11 @@ fn networks(cluster: &mut Cluster) {
             "vnet": "servers", "zone": "lan", "gateway": "10.40.0.1",
         })),
     );
+    // As the start of a guest reserves it.
+    sdn.addresses.push(object(json!({
+        "zone": "lan", "vnet": "servers", "subnet": "lan-10.40.0.0-24", "ip": "10.40.0.8",
+        "mac": "BC:24:11:00:03:00", "hostname": "db", "vmid": 102,
+    })));
     sdn.running = sdn.edited.clone();
     cluster.store.insert("/cluster/sdn/ipams", "pve", object(json!({ "ipam": "pve", "type": "pve" })));
     for node in ["pve1", "pve2"] {

@@ -30,21 +30,30 @@ impl Omada {
             }
             ("vpn.status", Role::List, "tunnel") => {
                 let seconds = self.now / 1000 % 1_000_000;
-                let tunnels = TABLES.iter().flat_map(|table| self.store.rows(&site, table));
-                let rows: Vec<Value> = tunnels
-                    .filter(|row| row["status"] == true)
-                    .zip(1_u64..)
-                    .map(|(row, number)| {
-                        json!({
-                            "vpnId": number, "vpnName": row["name"], "interfaceName": "WAN/LAN1",
-                            "vpnType": 1,
-                            "localIp": "203.0.113.10", "remoteIp": row["remoteIp"],
-                            "downBytes": seconds * 800,
-                            "upBytes": seconds * 300, "downPkts": seconds, "upPkts": seconds,
-                            "uptime": "1h 2m 3s",
-                        })
+                let tunnel = |row: &Value, number: u64| {
+                    json!({
+                        "vpnId": number, "vpnName": row["name"], "interfaceName": "WAN/LAN1", "vpnType": 1,
+                        "localIp": "203.0.113.10", "remoteIp": row["remoteIp"], "downBytes": seconds * 800,
+                        "upBytes": seconds * 300, "downPkts": seconds, "upPkts": seconds,
+                        "uptime": "1h 2m 3s",
                     })
-                    .collect();
+                };
+                let is_up = |row: &&Value| row["status"] == true;
+                let tunnels = TABLES.iter().flat_map(|table| self.store.rows(&site, table)).filter(is_up);
+                let mut rows: Vec<Value> =
+                    tunnels.zip(1_u64..).map(|(row, number)| tunnel(row, number)).collect();
+                // Every user who may is connected to the first server.
+                let server = self.store.rows(&site, "vpn.server").iter().find(is_up);
+                let users = self.store.rows(&site, "vpn.user").iter().zip(1_u64..);
+                rows.extend(server.into_iter().flat_map(|server| {
+                    users.clone().map(move |(user, number)| {
+                        let mut row = tunnel(server, 100);
+                        row["userId"] = json!(number);
+                        row["userName"] = user["username"].clone();
+                        row["remoteIp"] = json!(format!("198.51.100.{}", number % 250 + 1));
+                        row
+                    })
+                }));
                 Some(Ok(page(call, rows.iter().collect(), Clone::clone)))
             }
             _ => None,

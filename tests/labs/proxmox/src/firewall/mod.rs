@@ -31,6 +31,11 @@ pub(crate) struct Firewall {
 }
 
 impl Firewall {
+    /// Whether nothing stands in the file.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.options.is_empty() && self.aliases.is_empty() && self.sets.is_empty()
+    }
+
     fn rules_digest(&self) -> String {
         hash(&json!(self.rules).to_string(), 40)
     }

@@ -1,0 +1,466 @@
+//! The model: what is read of the simulated router in the words that all vendors share.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use heddle_lab_openwrt::{Change, Router, RouterBuilder};
+use heddle_marketplace::model;
+use heddle_sdk::testing::{FakeHost, json_body, json_response};
+use heddle_sdk::{Adapter as _, Fault, ModelObject, Request, Response};
+use serde_json::{Map, Value, json};
+
+use crate::OpenWrt;
+
+const NULL_SESSION: &str = "00000000000000000000000000000000";
+
+/// A simulated router, with a session of root.
+struct Bench {
+    router: Router,
+    sid: String,
+    asked: Cell<usize>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    fn of(builder: RouterBuilder) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let router = runtime.block_on(builder.start());
+        let login = json!({ "jsonrpc": "2.0", "id": 1, "method": "call", "params":
+            [NULL_SESSION, "session", "login", { "username": "root", "password": "openwrt", "timeout": 1193 }] });
+        let answer = router.answer(login.to_string().as_bytes());
+        let sid = answer["result"][1]["ubus_rpc_session"].as_str().unwrap().to_owned();
+        Bench { router, sid, asked: Cell::new(0), _runtime: runtime }
+    }
+
+    /// A router whose household has something of everything.
+    fn filled() -> Self {
+        let bench = Self::of(Router::builder());
+        bench.edit(
+            "network",
+            &[
+                (
+                    "v20",
+                    "bridge-vlan",
+                    &[("device", "br-lan"), ("vlan", "20"), ("ports", "lan1:t"), ("ports", "lan2:u*")],
+                ),
+                (
+                    "guest",
+                    "interface",
+                    &[
+                        ("device", "br-lan.20"),
+                        ("proto", "static"),
+                        ("ipaddr", "192.168.20.1"),
+                        ("netmask", "255.255.255.0"),
+                    ],
+                ),
+                ("g20", "device", &[("name", "br-lan.20"), ("type", "8021q")]),
+            ],
+        );
+        bench.serve_names();
+        bench.filter();
+        let set = |config: &str, section: &str, option: &str, value: &str| {
+            assert!(bench.router.edit(config, &[Change::set(section, option, value)]), "{config}");
+        };
+        set("wireless", "radio0", "txpower", "20");
+        set("wireless", "radio0", "channel", "auto");
+        for (option, value) in [("hidden", "1"), ("isolate", "0"), ("ieee80211r", "1"), ("ieee80211w", "2")] {
+            set("wireless", "default_radio0", option, value);
+        }
+        bench
+    }
+
+    fn serve_names(&self) {
+        self.edit(
+            "dhcp",
+            &[
+                (
+                    "guest",
+                    "dhcp",
+                    &[
+                        ("interface", "guest"),
+                        ("start", "100"),
+                        ("leasetime", "30m"),
+                        ("dhcp_option", "6,192.168.20.1,9.9.9.9"),
+                        ("dhcp_option", "option:router,192.168.20.1"),
+                        ("dhcp_option", "42,192.168.20.1"),
+                    ],
+                ),
+                ("tv", "domain", &[("name", "tv.lan"), ("ip", "192.168.1.60")]),
+                ("media", "cname", &[("cname", "media.lan"), ("target", "tv.lan")]),
+            ],
+        );
+    }
+
+    fn filter(&self) {
+        self.edit(
+            "firewall",
+            &[
+                (
+                    "odd",
+                    "rule",
+                    &[
+                        ("name", "odd"),
+                        ("src", "lan"),
+                        ("dest", "wan"),
+                        ("src_ip", "!10.0.0.0/8"),
+                        ("dest_ip", "192.0.2.1"),
+                        ("src_port", "1024:65535"),
+                        ("dest_port", "25"),
+                        ("proto", "tcp"),
+                        ("target", "REJECT"),
+                        ("log", "1"),
+                        ("weekdays", "Mon"),
+                        ("enabled", "0"),
+                    ],
+                ),
+                (
+                    "in",
+                    "redirect",
+                    &[
+                        ("name", "in"),
+                        ("src", "wan"),
+                        ("src_ip", "198.51.100.7"),
+                        ("src_dip", "203.0.113.57"),
+                        ("src_dport", "2222"),
+                        ("dest", "lan"),
+                        ("dest_ip", "192.168.1.20"),
+                        ("dest_port", "22"),
+                        ("proto", "tcp"),
+                        ("target", "DNAT"),
+                    ],
+                ),
+            ],
+        );
+    }
+
+    /// Adds sections with their options; an option that stands twice is a list.
+    fn edit(&self, config: &str, sections: &[(&str, &str, &[(&str, &str)])]) {
+        for (name, kind, options) in sections {
+            let mut changes = vec![Change::Create { section: (*name).to_owned(), kind: (*kind).to_owned() }];
+            changes.extend(options.iter().map(|(option, value)| {
+                let is_list = options.iter().filter(|(other, _)| other == option).count() > 1;
+                if is_list {
+                    Change::ListAdd {
+                        section: (*name).to_owned(),
+                        option: (*option).to_owned(),
+                        value: (*value).to_owned(),
+                    }
+                } else {
+                    Change::set(name, option, value)
+                }
+            }));
+            assert!(self.router.edit(config, &changes), "{config} {name}");
+        }
+    }
+
+    fn host(&self) -> FakeHost<'_> {
+        FakeHost::new(|request, _| Ok(self.exchange(request)))
+    }
+
+    /// The host fills in the session.
+    fn exchange(&self, request: &Request) -> Response {
+        self.asked.set(self.asked.get() + 1);
+        let mut body = json_body(request).unwrap();
+        let fill = |call: &mut Value| {
+            if call["method"] == "call" {
+                call["params"][0] = json!(self.sid);
+            }
+        };
+        match &mut body {
+            Value::Array(calls) => calls.iter_mut().for_each(fill),
+            call => fill(call),
+        }
+        json_response(200, &self.router.answer(body.to_string().as_bytes()))
+    }
+
+    fn all(&self, kind: &str) -> Vec<ModelObject> {
+        let (mut out, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..40 {
+            let page = OpenWrt::list_model(&self.host(), kind, None, cursor.as_deref())
+                .unwrap_or_else(|fault| panic!("{kind}: {fault:?}"));
+            out.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                return out;
+            }
+        }
+        panic!("{kind}: the pages do not end");
+    }
+
+    /// The fields of the object with this label or key.
+    #[track_caller]
+    fn of_label(&self, kind: &str, label: &str) -> Value {
+        let objects = self.all(kind);
+        let known: Vec<(&str, &str)> =
+            objects.iter().map(|one| (one.key.as_str(), one.label.as_str())).collect();
+        let found = objects.iter().find(|one| one.label == label || one.key == label);
+        Value::Object(fields(found.unwrap_or_else(|| panic!("'{label}' is none of {known:?}"))))
+    }
+}
+
+fn fields(object: &ModelObject) -> Map<String, Value> {
+    serde_json::from_str(&object.fields).unwrap()
+}
+
+fn kinds() -> Vec<(String, BTreeSet<String>)> {
+    let entries: Vec<Value> = serde_json::from_str(include_str!("../../model.json")).unwrap();
+    let names = |entry: &Value| {
+        let names = entry["fields"].as_array().unwrap().iter();
+        names.map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    entries.iter().map(|entry| (entry["kind"].as_str().unwrap().to_owned(), names(entry))).collect()
+}
+
+#[test]
+fn every_object_fits_its_kind_and_every_field_that_is_named_is_filled() {
+    let bench = Bench::filled();
+    // Only the other server for DHCP says where a lease is.
+    let other = Bench::of(Router::builder().odhcpd_leases());
+    other.router.without_objects(&["luci-rpc"]);
+    let mut problems = Vec::new();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for bench in [&bench, &other] {
+        let devices = OpenWrt::list_devices(&bench.host(), None, None).unwrap().items;
+        let identities: BTreeSet<String> = devices.into_iter().map(|device| device.identity).collect();
+        for (kind, _) in kinds() {
+            let (known, mut keys) = (model::find(&kind).unwrap(), BTreeSet::new());
+            for object in bench.all(&kind) {
+                let fields = fields(&object);
+                if let Some(problem) = known.problem(&fields) {
+                    problems.push(format!("{kind} '{}': {problem}", object.key));
+                }
+                if !keys.insert(object.key.clone()) || object.key.is_empty() || object.label.is_empty() {
+                    problems.push(format!("{kind}: '{}' is no key, or twice", object.key));
+                }
+                if object.device.as_ref().is_some_and(|device| !identities.contains(device)) {
+                    problems.push(format!("{kind} '{}': no such device: {:?}", object.key, object.device));
+                }
+                found.entry(kind.clone()).or_default().extend(fields.into_iter().map(|(name, _)| name));
+            }
+        }
+    }
+    for (kind, named) in kinds() {
+        let found = found.remove(&kind).unwrap_or_default();
+        let lacking: Vec<_> = named.symmetric_difference(&found).collect();
+        if !lacking.is_empty() {
+            problems.push(format!("{kind}: named or filled, and not both: {lacking:?}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn objects_of_the_vendor_behind_the_model_can_be_read() {
+    let bench = Bench::filled();
+    for (kind, _) in kinds() {
+        for object in bench.all(&kind) {
+            let Some(native) = object.native else { continue };
+            let read = OpenWrt::get_object(&bench.host(), &native.kind, None, &native.key);
+            assert!(read.is_ok(), "{kind} '{}': {:?}", object.key, read.err());
+        }
+    }
+}
+
+#[test]
+fn a_kind_takes_few_requests() {
+    let bench = Bench::filled();
+    for (kind, _) in kinds() {
+        let before = bench.asked.get();
+        bench.all(&kind);
+        let most = if kind == "client" { 3 } else { 1 };
+        assert!(bench.asked.get() - before <= most, "{kind}: {}", bench.asked.get() - before);
+    }
+}
+
+#[test]
+fn router_has_its_figures_and_ports() {
+    let bench = Bench::filled();
+    let system = bench.of_label("system", "OpenWrt");
+    assert_eq!(
+        (&system["role"], &system["version"], &system["model"], &system["memory_bytes"]),
+        (&json!("router"), &json!("24.10.0"), &json!("GL.iNet GL-MT6000"), &json!(1_029_898_240_u64))
+    );
+    let used = system["memory_used_bytes"].as_u64().unwrap();
+    assert_eq!(used, 1_029_898_240 - 768_311_296);
+    assert_eq!(bench.of_label("firmware", "router"), json!({ "current": "24.10.0" }));
+    let lan1 = bench.of_label("port", "lan1");
+    assert_eq!(
+        (
+            &lan1["speed_mbps"],
+            &lan1["duplex"],
+            &lan1["tagged_vlans"],
+            &lan1["tagged_mode"],
+            lan1.get("native_vlan")
+        ),
+        (&json!(1000), &json!("full"), &json!([20]), &json!("list"), None)
+    );
+    let lan2 = bench.of_label("port", "lan2");
+    assert_eq!((&lan2["native_vlan"], &lan2["tagged_vlans"]), (&json!(20), &json!([])));
+    let lan3 = bench.of_label("port", "lan3");
+    assert_eq!(
+        (&lan3["link"], lan3.get("speed_mbps"), lan3.get("tagged_mode")),
+        (&json!("down"), None, None)
+    );
+    assert_eq!(bench.of_label("port", "wan")["uplink"], true);
+}
+
+#[test]
+fn interfaces_vlans_and_routes_refer_to_one_another() {
+    let bench = Bench::filled();
+    let lan = bench.of_label("interface", "br-lan");
+    assert_eq!(
+        (&lan["type"], &lan["role"], &lan["mac"]),
+        (&json!("bridge"), &json!("lan"), &json!("94:83:c4:a0:b1:10"))
+    );
+    assert_eq!(lan["addresses"], json!(["192.168.1.1/24", "fd4a:9c11:7e02::1/60"]));
+    let (rx, tx) =
+        (lan["counters"]["rx_bytes"].as_u64().unwrap(), lan["counters"]["tx_bytes"].as_u64().unwrap());
+    assert!(rx > tx, "what the router receives");
+    assert_eq!(bench.of_label("interface", "lan1")["master"], "br-lan");
+    let guest = bench.of_label("interface", "br-lan.20");
+    assert_eq!(
+        (&guest["type"], &guest["lower"], &guest["vlan_id"]),
+        (&json!("vlan"), &json!("br-lan"), &json!(20))
+    );
+    assert_eq!(
+        bench.of_label("vlan", "br-lan:20"),
+        json!({ "vlan_id": 20, "name": "guest", "subnets": ["192.168.20.0/24"], "gateway": "192.168.20.1",
+            "interface": "guest",
+            "members": [{ "port": "lan1", "tagged": true }, { "port": "lan2", "tagged": false }] })
+    );
+    assert_eq!(
+        bench.of_label("route", "0.0.0.0/0"),
+        json!({ "destination": "0.0.0.0/0", "type": "unicast", "next_hop": "203.0.113.1", "interface": "wan",
+            "metric": 0, "origin_type": "dynamic" })
+    );
+    assert_eq!(bench.of_label("route", "192.168.20.0/24")["origin_type"], "connected");
+}
+
+#[test]
+fn air_and_its_clients_are_told_without_the_key() {
+    let bench = Bench::filled();
+    assert_eq!(
+        bench.of_label("radio", "radio0"),
+        json!({ "enabled": true, "band": "2.4", "channel_auto": true, "width_mhz": 20, "tx_power_dbm": 20.0 })
+    );
+    assert_eq!(bench.of_label("radio", "radio1")["channel"], 36);
+    assert_eq!(
+        bench.of_label("ssid", "default_radio0"),
+        json!({ "name": "Home", "enabled": true, "security": "wpa2-psk", "bands": ["2.4"], "hidden": true,
+            "isolation": false, "fast_roaming": true, "pmf": "required" })
+    );
+    assert_eq!(bench.of_label("ssid", "default_radio1")["security"], "wpa2-wpa3");
+    assert_eq!(
+        bench.of_label("client", "phone"),
+        json!({ "mac": "a4:83:e7:11:22:33", "addresses": ["192.168.1.133"], "hostname": "phone",
+            "connection": "wireless", "ssid": "Home", "interface": "lan", "band": "5", "signal_dbm": -53 })
+    );
+    let nas = bench.of_label("client", "nas");
+    assert_eq!((nas.get("connection"), nas.get("ssid")), (None, None), "a lease does not say how");
+    let texts: Vec<String> =
+        kinds().iter().flat_map(|(kind, _)| bench.all(kind)).map(|one| one.fields).collect();
+    assert!(!texts.iter().any(|text| text.contains("wifi-secret")), "a key leaves the adapter");
+}
+
+#[test]
+fn addresses_and_names_are_those_of_the_configuration() {
+    let bench = Bench::filled();
+    assert_eq!(
+        bench.of_label("dhcp-pool", "guest"),
+        json!({ "interface": "guest", "enabled": true, "lease_seconds": 1800, "gateway": "192.168.20.1",
+            "dns_servers": ["192.168.20.1", "9.9.9.9"], "domain": "lan",
+            "options": [{ "code": 42, "value": "192.168.20.1" }] })
+    );
+    assert_eq!(bench.of_label("dhcp-pool", "wan")["enabled"], false);
+    assert_eq!(
+        bench.of_label("dhcp-reservation", "printer"),
+        json!({ "mac": "3c:2a:f4:01:02:03", "address": "192.168.1.21", "hostname": "printer" })
+    );
+    let lease = bench.of_label("dhcp-lease", "phone");
+    assert_eq!((&lease["address"], &lease["state"]), (&json!("192.168.1.133"), &json!("active")));
+    assert!(lease["ends_at"].as_str().unwrap().starts_with("2026-01-01T11:2"), "{lease}");
+    assert_eq!(bench.of_label("dhcp-lease", "nas").get("ends_at"), None, "it has no end");
+    assert_eq!(
+        bench.of_label("dns-record", "tv.lan"),
+        json!({ "name": "tv.lan", "type": "A", "value": "192.168.1.60" })
+    );
+    assert_eq!(bench.of_label("dns-record", "media.lan")["type"], "CNAME");
+}
+
+#[test]
+fn rules_count_within_their_zones() {
+    let bench = Bench::filled();
+    assert_eq!(
+        bench.of_label("firewall-rule", "odd"),
+        json!({
+            "scope": { "kind": "zone-pair", "key": "lan>wan" }, "position": 0, "name": "odd", "enabled": false,
+            "action": "reject", "direction": "forward", "ip_version": "both", "from": ["lan"], "to": ["wan"],
+            "source": { "addresses": ["10.0.0.0/8"], "negated": true }, "destination": { "addresses": ["192.0.2.1"] },
+            "protocol": "tcp", "source_ports": ["1024-65535"], "destination_ports": ["25"], "log": true, "final": true,
+            "partial": ["schedule"]
+        })
+    );
+    let ping = bench.of_label("firewall-rule", "Allow-Ping");
+    assert_eq!(
+        (&ping["position"], &ping["direction"], &ping["partial"], &ping["source"]),
+        (&json!(1), &json!("in"), &json!(["icmp type"]), &json!({ "any": true }))
+    );
+    assert_eq!(
+        bench.of_label("nat-rule", "in"),
+        json!({ "name": "in", "position": 1, "type": "port-forward", "interface": "wan", "protocol": "tcp",
+            "source": ["198.51.100.7"], "external": { "addresses": ["203.0.113.57"], "ports": ["2222"] },
+            "internal": { "addresses": ["192.168.1.20"], "ports": ["22"] }, "passes": true, "enabled": true })
+    );
+}
+
+#[test]
+fn odd_answers_leave_fields_out_and_never_fail() {
+    let wrong = [
+        json!(null),
+        json!([]),
+        json!([7]),
+        json!("é:*"),
+        json!({ "x": [] }),
+        json!({ "x": { "type": 7, "speed": "F", "bridge-vlans": [{ "id": 9999, "ports": [7, ":", "a:t"] }, 1] } }),
+    ];
+    for odd in &wrong {
+        for nested in [
+            odd.clone(),
+            json!({ "interface": [odd] }),
+            json!({ "r": { "config": odd, "interfaces": [odd] } }),
+        ] {
+            let answer = |request: &Request, _: &heddle_sdk::Auth| -> Result<Response, Fault> {
+                let body = json_body(request).unwrap();
+                let one = |_: &Value| json!({ "jsonrpc": "2.0", "id": 1, "result": [0, nested] });
+                let answer = match &body {
+                    Value::Array(calls) => calls.iter().map(one).collect(),
+                    call => one(call),
+                };
+                Ok(json_response(200, &answer))
+            };
+            let host = FakeHost::new(answer);
+            for (kind, _) in kinds() {
+                let Ok(page) = OpenWrt::list_model(&host, &kind, None, None) else { continue };
+                for object in page.items {
+                    let problem = model::find(&kind).unwrap().problem(&fields(&object));
+                    assert_eq!(problem, None, "{kind}: {nested}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_lists_come_in_pages() {
+    let bench = Bench::of(Router::builder());
+    let mut changes = Vec::new();
+    for at in 0..1_200 {
+        let section = format!("h{at}");
+        changes.push(Change::Create { section: section.clone(), kind: "host".to_owned() });
+        changes.push(Change::set(&section, "mac", &format!("02:00:00:00:{:02x}:{:02x}", at / 256, at % 256)));
+    }
+    bench.router.edit("dhcp", &changes);
+    assert_eq!(bench.all("dhcp-reservation").len(), 1_202);
+    assert!(OpenWrt::list_model(&bench.host(), "vlan", None, Some("x")).is_err());
+}

@@ -1,0 +1,78 @@
+//! How the readings of a controller's objects went.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use heddle_core::adapter::Completeness;
+use heddle_core::page::Page;
+use heddle_core::{ControllerId, SiteId, Timestamp};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Params};
+use heddle_kernel::http::list_query::ListQuery as _;
+use heddle_kernel::list_query;
+use heddle_store::Controller;
+use heddle_store::model_readings::{self, Shown};
+use heddle_store::object::Object as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+list_query! {
+    pub(super) struct ListQuery of Shown {}
+}
+
+/// How the last reading of a kind at a controller, or at a vendor's site of it, went.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ModelReading")]
+pub(super) struct Reading {
+    /// Kind of the model, such as `vlan`.
+    kind: String,
+    /// The vendor's id of the site; null where the objects are the controller's.
+    site_ref: Option<String>,
+    /// The site that the objects belong to.
+    site_id: SiteId,
+    /// When the last reading began; null when one is due.
+    begun_at: Option<Timestamp>,
+    /// When a reading last came to the end of the list; null if never.
+    read_at: Option<Timestamp>,
+    /// Objects that are stored.
+    #[schemars(range(min = 0))]
+    objects: i64,
+    /// Objects of the last reading that could not be stored.
+    #[schemars(range(min = 0))]
+    left_out: i64,
+    /// Whether the last reading gave all that there is. Of a list that is not complete nothing that it lacks is removed.
+    complete: Completeness,
+    /// The first thing that was wrong with the last reading; null where nothing was.
+    error: Option<String>,
+}
+
+impl From<Shown> for Reading {
+    fn from(Shown { row, site_id }: Shown) -> Self {
+        Self {
+            kind: row.kind,
+            site_ref: Some(row.site_ref).filter(|site_ref| !site_ref.is_empty()),
+            site_id,
+            begun_at: row.begun_at,
+            read_at: row.read_at,
+            objects: row.objects,
+            left_out: row.left_out,
+            complete: row.complete,
+            error: row.error,
+        }
+    }
+}
+
+pub(super) async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ControllerId>,
+    Params(mut query): Params<ListQuery>,
+) -> Result<Answer<Page<Reading>>, Error> {
+    let asked = query.listing()?;
+    let mut tx = app.db.read().await?;
+    let controller = Controller::find(&mut tx, &caller.scope(), id).await?;
+    let controller = controller.ok_or(Error::NotFound("controller"))?;
+    let (items, total) = model_readings::page(&mut tx, &caller.scope(), controller.id, asked.order).await?;
+    Ok(Answer(asked.page.of(items.into_iter().map(Reading::from).collect(), total)))
+}

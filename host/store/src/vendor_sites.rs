@@ -1,0 +1,181 @@
+//! Sites of the vendor's own below controllers, and the site of ours that each is.
+
+use std::collections::HashMap;
+
+use heddle_core::adapter::VendorSite;
+use heddle_core::change::ChangeStatus;
+use heddle_core::{ControllerId, SiteId, Timestamp};
+use sqlx::{FromRow, QueryBuilder};
+
+use crate::db::Tx;
+use crate::error::Result;
+use crate::model_objects;
+use crate::select::affected;
+
+/// Most sites of one controller.
+pub const VENDOR_SITES_MAX: usize = 2_000;
+/// Rows of one statement.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// A site of the vendor's.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Row {
+    /// The vendor's id of it.
+    pub site_ref: String,
+    /// As the vendor calls it.
+    pub name: String,
+    /// The site of ours that a person chose for it.
+    pub mapped_to: Option<SiteId>,
+    /// The site of ours that it is: the chosen one, else the controller's own.
+    pub site_id: SiteId,
+    /// A person wants nothing of it to be read.
+    pub is_ignored: bool,
+    /// Whether the last reading found it.
+    pub is_present: bool,
+    pub first_seen_at: Timestamp,
+    pub last_seen_at: Timestamp,
+}
+
+/// All sites of a controller by their names, those that are gone among them. A chosen site that was removed counts
+/// as none.
+pub async fn list(tx: &mut Tx, controller: ControllerId) -> Result<Vec<Row>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT v.site_ref, v.name, s.id AS mapped_to, COALESCE(s.id, c.site_id) AS site_id, v.is_ignored, v.is_present,
+            v.first_seen_at, v.last_seen_at
+        FROM vendor_site v JOIN controller c ON c.id = v.controller_id
+            LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL
+        WHERE v.controller_id = $1
+        ORDER BY v.name, v.site_ref")
+        .bind(controller)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Records which sites a controller has: all of them. What people chose for a site stays, also while it is gone.
+pub async fn record(
+    tx: &mut Tx,
+    controller: ControllerId,
+    sites: &[VendorSite],
+    now: Timestamp,
+) -> Result<()> {
+    let by_ref: HashMap<&str, &str> =
+        sites.iter().map(|site| (site.id.as_str(), site.name.as_str())).collect();
+    let mut rows: Vec<(&str, &str)> = by_ref.into_iter().collect();
+    rows.sort_unstable();
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE vendor_site SET is_present = FALSE
+            WHERE controller_id = $1 AND is_present AND last_seen_at < $2"
+        )
+        .bind(controller)
+        .bind(now)
+    );
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
+        on!(tx, conn => {
+            let mut insert = QueryBuilder::new(
+                "INSERT INTO vendor_site (controller_id, site_ref, name, is_ignored, is_present, first_seen_at, last_seen_at) ",
+            );
+            insert.push_values(rows, |mut row, (site_ref, name)| {
+                row.push_bind(controller)
+                    .push_bind(*site_ref)
+                    .push_bind(*name)
+                    .push_bind(false)
+                    .push_bind(true)
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.push(
+                " ON CONFLICT (controller_id, site_ref) DO UPDATE SET
+                    name = excluded.name, is_present = TRUE, last_seen_at = excluded.last_seen_at",
+            );
+            insert.build().execute(conn).await.map(|_| ())
+        })?;
+    }
+    Ok(())
+}
+
+/// The site of ours that a vendor's site is, where that is there and is read; `None` else.
+pub async fn place(tx: &mut Tx, controller: ControllerId, site_ref: &str) -> Result<Option<SiteId>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT COALESCE(s.id, c.site_id)
+        FROM vendor_site v JOIN controller c ON c.id = v.controller_id
+            LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL
+        WHERE v.controller_id = $1 AND v.site_ref = $2 AND v.is_present AND NOT v.is_ignored")
+        .bind(controller)
+        .bind(site_ref)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// What a person chose for a site of the vendor's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// `None` is the controller's own site.
+    pub site_id: Option<SiteId>,
+    pub is_ignored: bool,
+}
+
+/// Keeps what a person chose for a site; its devices, objects and pending changes go along to `place`, the site that it then is. The
+/// devices and objects of one that is ignored are removed: a reading that finds them again brings them back. False where the controller has no such site.
+pub async fn choose(
+    tx: &mut Tx,
+    controller: ControllerId,
+    site_ref: &str,
+    choice: &Choice,
+    place: SiteId,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "UPDATE vendor_site SET site_id = $3, is_ignored = $4 WHERE controller_id = $1 AND site_ref = $2"
+        )
+        .bind(controller)
+        .bind(site_ref)
+        .bind(choice.site_id)
+        .bind(choice.is_ignored)
+    );
+    if rows == 0 {
+        return Ok(false);
+    }
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE device SET site_id = $3, revision = revision + 1, updated_at = $4
+            WHERE controller_id = $1 AND site_ref = $2 AND site_id <> $3"
+        )
+        .bind(controller)
+        .bind(site_ref)
+        .bind(place)
+        .bind(now)
+    );
+    if choice.is_ignored {
+        affected!(
+            tx,
+            sqlx::query(
+                "UPDATE device SET deleted_at = $3, revision = revision + 1, updated_at = $3
+                WHERE controller_id = $1 AND site_ref = $2 AND deleted_at IS NULL"
+            )
+            .bind(controller)
+            .bind(site_ref)
+            .bind(now)
+        );
+        model_objects::forget_vendor_site(tx, controller, site_ref).await?;
+    } else {
+        model_objects::follow_vendor_site(tx, controller, site_ref, place).await?;
+    }
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE change SET site_id = $3, updated_at = $4
+            WHERE controller_id = $1 AND site_ref = $2 AND site_id <> $3 AND status = $5"
+        )
+        .bind(controller)
+        .bind(site_ref)
+        .bind(place)
+        .bind(now)
+        .bind(ChangeStatus::Pending)
+    );
+    Ok(true)
+}

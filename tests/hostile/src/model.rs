@@ -1,0 +1,71 @@
+//! Objects of the model as a device tells them, so that a test plays lists of every kind, also such as lie.
+
+use heddle_sdk::{
+    Auth, Completeness, Fault, Host, ModelObject, ModelPage, ObjectRef, Origin, Request, SitePage,
+    VendorSite, fault,
+};
+use serde_json::{Value, json};
+
+/// The sites that `/read` names: `{"sites": ["a"]}`.
+pub(crate) fn sites(host: &dyn Host) -> Result<SitePage, Fault> {
+    let told: Value = host.send(Request::get("/read"), Auth::None)?.json().unwrap_or_default();
+    let sites = told["sites"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let site = |id: &Value| {
+        let id = id.as_str().unwrap_or_default().to_owned();
+        VendorSite { name: format!("Site {id}"), id }
+    };
+    Ok(SitePage { items: sites.iter().map(site).collect(), next: None })
+}
+
+/// A page as `/model/{kind}` says: `{"objects", "next", "complete"}`, with `{"many": [from, to]}` for objects with
+/// numbers as keys, `{"fault"}` for a fault of this kind, `{"trap"}` for a component that breaks down.
+pub(crate) fn page(
+    host: &dyn Host,
+    kind: &str,
+    site: Option<&str>,
+    cursor: Option<&str>,
+) -> Result<ModelPage, Fault> {
+    let (site, cursor) = (site.unwrap_or_default(), cursor.unwrap_or_default());
+    let path = format!("/model/{kind}?site={site}&cursor={cursor}");
+    let answer = host.send(Request::get(path), Auth::None)?;
+    if answer.status == 404 {
+        return Err(fault::unsupported("the device has no such list"));
+    }
+    let told: Value = answer.json()?;
+    if told["trap"] == true {
+        crate::burn::panic(host);
+    }
+    if let Some(kind) = told["fault"].as_str() {
+        return Err(match kind {
+            "denied" => fault::denied("the user may not see it"),
+            "unsupported" => fault::unsupported("the device has no such list"),
+            _ => fault::generic("the list broke off"),
+        });
+    }
+    let listed = told["objects"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let many = told["many"][0].as_u64().unwrap_or_default()..told["many"][1].as_u64().unwrap_or_default();
+    let many = many.map(|n| json!({ "key": n.to_string(), "fields": { "name": format!("n{n}") } }));
+    Ok(ModelPage {
+        items: listed.iter().cloned().chain(many).map(|told| object(&told)).collect(),
+        next: told["next"].as_str().map(str::to_owned),
+        complete: match told["complete"].as_str() {
+            Some("partial") => Completeness::Partial,
+            Some("rights_limited") => Completeness::RightsLimited,
+            _ => Completeness::Complete,
+        },
+    })
+}
+
+fn object(told: &Value) -> ModelObject {
+    let text = |name: &str| told[name].as_str().map(str::to_owned);
+    let key = text("key").unwrap_or_default();
+    let native = ObjectRef { kind: "calm".to_owned(), site: None, key: key.clone(), locators: vec![] };
+    ModelObject {
+        label: text("label").unwrap_or_default(),
+        origin: if told["origin"] == "vendor" { Origin::Vendor } else { Origin::Own },
+        device: text("device"),
+        native: Some(native),
+        fields: told["fields"].to_string(),
+        key,
+    }
+}
