@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 
 use crate::rpc::{self, CallError, Read};
 
-/// One batch of reads. What is absent or denied is `null` and noted; the first
+/// One batch of reads. What is absent, denied or fails is `null` and noted; the first
 /// read must work.
 #[derive(Debug)]
 pub(crate) struct Survey {
+    /// The names of the reads.
+    names: Vec<String>,
     answers: Vec<Result<Value, CallError>>,
-    /// Calls that the device does not have.
+    /// Calls that the device does not have, or that failed.
     pub(crate) absent: Vec<String>,
     /// Calls that the user may not make.
     pub(crate) denied: Vec<String>,
@@ -24,7 +26,7 @@ pub(crate) struct Survey {
 impl Survey {
     pub(crate) fn take(host: &dyn Host, reads: &[Read<'_>]) -> Result<Self, Fault> {
         let mut survey =
-            Survey { answers: Vec::with_capacity(reads.len()), absent: Vec::new(), denied: Vec::new() };
+            Survey { names: Vec::new(), answers: Vec::new(), absent: Vec::new(), denied: Vec::new() };
         for (index, ((object, method, _), answer)) in reads.iter().zip(rpc::batch(host, reads)?).enumerate() {
             let what = format!("{object}.{method}");
             let answer = match answer {
@@ -34,11 +36,12 @@ impl Survey {
                 Err(error) => {
                     let list = if error.is_denied() { &mut survey.denied } else { &mut survey.absent };
                     if !list.contains(&what) {
-                        list.push(what);
+                        list.push(what.clone());
                     }
                     Err(error)
                 }
             };
+            survey.names.push(what);
             survey.answers.push(answer);
         }
         Ok(survey)
@@ -46,6 +49,17 @@ impl Survey {
 
     pub(crate) fn answer(&self, index: usize) -> &Value {
         self.answers.get(index).and_then(|answer| answer.as_ref().ok()).unwrap_or(&Value::Null)
+    }
+
+    /// Whether the user may not make a read.
+    pub(crate) fn is_denied(&self, index: usize) -> bool {
+        self.answers[index].as_ref().is_err_and(CallError::is_denied)
+    }
+
+    /// Why a read failed that the device has and the user may make. What it would have told may be there.
+    pub(crate) fn failure(&self, index: usize) -> Option<Fault> {
+        let error = self.answers[index].as_ref().err()?;
+        error.is_failure().then(|| error.clone().into_fault(&self.names[index]))
     }
 
     /// The answer of a read that was made, with why there is none.

@@ -13,9 +13,11 @@ pub(crate) const SESSION: &str = "ubus";
 
 /// ubus statuses that mean something to the caller.
 pub(crate) mod status {
+    pub(crate) const NO_METHOD: u64 = 3;
     pub(crate) const NOT_FOUND: u64 = 4;
     pub(crate) const NO_DATA: u64 = 5;
     pub(crate) const DENIED: u64 = 6;
+    pub(crate) const NOT_SUPPORTED: u64 = 8;
 }
 
 /// One call, as it is sent. The same arguments always give the same JSON.
@@ -53,7 +55,7 @@ impl CallError {
 
     /// The object or method is not on this device: an optional package.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, CallError::Refused(Refusal::Rpc(-32000) | Refusal::Ubus(3)))
+        matches!(self, CallError::Refused(Refusal::Rpc(-32000) | Refusal::Ubus(status::NO_METHOD)))
     }
 
     /// A configuration file that cannot be parsed: libuci's parse error has no ubus status of its own.
@@ -64,6 +66,22 @@ impl CallError {
     /// The user's access groups do not include the call.
     pub(crate) fn is_denied(&self) -> bool {
         matches!(self, CallError::Refused(Refusal::Rpc(-32002) | Refusal::Ubus(status::DENIED)))
+    }
+
+    /// The device neither answered nor said that there is nothing to answer: what the call would tell may be there.
+    pub(crate) fn is_failure(&self) -> bool {
+        match self {
+            CallError::Host(_) | CallError::Refused(Refusal::Malformed) => true,
+            CallError::Refused(Refusal::Rpc(code)) => ![-32000, -32002].contains(code),
+            CallError::Refused(Refusal::Ubus(status)) => ![
+                status::NO_METHOD,
+                status::NOT_FOUND,
+                status::NO_DATA,
+                status::DENIED,
+                status::NOT_SUPPORTED,
+            ]
+            .contains(status),
+        }
     }
 
     /// The fault for the host; `what` names the call: "uci.get".

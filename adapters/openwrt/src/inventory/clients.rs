@@ -66,6 +66,8 @@ pub(crate) struct Stations {
     pub(crate) denied: Vec<String>,
     /// Nothing told of any interface.
     pub(crate) is_blind: bool,
+    /// Nothing told of one of them, because a call failed.
+    pub(crate) is_cut: bool,
 }
 
 /// Asks both sources of each wireless interface.
@@ -112,8 +114,13 @@ pub(crate) fn stations(host: &dyn Host, names: &[String]) -> Result<Stations, Fa
         }
     }
     let is_blind = (1..reads.len()).all(|index| survey.result(index).is_err());
+    let is_cut = (0..names.len()).any(|at| {
+        let reads = [1 + at * 2, 2 + at * 2];
+        reads.iter().all(|index| survey.result(*index).is_err())
+            && reads.iter().any(|index| survey.failure(*index).is_some())
+    });
     let all = found.into_iter().map(|(mac, facts)| (mac, Value::Object(facts))).collect();
-    Ok(Stations { all, absent: survey.absent, denied: survey.denied, is_blind })
+    Ok(Stations { all, absent: survey.absent, denied: survey.denied, is_blind, is_cut })
 }
 
 /// What a client is, and what is only measured of it.

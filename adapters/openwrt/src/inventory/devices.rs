@@ -7,6 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Survey, clients, leases, lower_mac, plain, wireless_names};
 
+/// Places of the reads that make the identity of the router: its interfaces and its devices. Where one of them fails,
+/// another identity would be another router.
+pub(crate) const IDENTIFYING: [usize; 2] = [2, 3];
+
 /// Everything in two requests; one page.
 pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
     let mut reads = vec![
@@ -19,6 +23,9 @@ pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
     reads.push(plain("luci-rpc", "getHostHints"));
     reads.extend(leases::reads());
     let survey = Survey::take(host, &reads)?;
+    if let Some(fault) = IDENTIFYING.iter().find_map(|index| survey.failure(*index)) {
+        return Err(fault);
+    }
     let stations = clients::stations(host, &wireless_names(survey.answer(4)))?;
     let leases = leases::gather(host, survey.result(6), survey.result(7))?;
     let mut clients = clients::gather(&leases.all, survey.answer(5));
@@ -34,9 +41,11 @@ pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
             .map(|(mac, client)| clients::device(&mac, client)),
     );
     let is_denied = leases.is_denied || !survey.denied.is_empty() || !stations.denied.is_empty();
+    // Leases have their own way to tell: they are in several places.
+    let has_failed = (1..6).any(|index| survey.failure(index).is_some());
     let complete = if is_denied {
         Completeness::RightsLimited
-    } else if stations.is_blind || !leases.failures.is_empty() {
+    } else if stations.is_blind || stations.is_cut || !leases.failures.is_empty() || has_failed {
         Completeness::Partial
     } else {
         Completeness::Complete

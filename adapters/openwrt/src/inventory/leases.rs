@@ -30,6 +30,8 @@ pub(crate) struct Leases {
     pub(crate) failures: Vec<String>,
     /// Whether a missing right is among the failures.
     pub(crate) is_denied: bool,
+    /// The first call that failed, of those that the device has and the user may make.
+    failed: Option<Fault>,
 }
 
 impl Leases {
@@ -39,12 +41,23 @@ impl Leases {
             return Ok(self.all);
         }
         let message = format!("leases cannot be read: {}", self.failures.join("; "));
-        Err(if self.is_denied { fault::denied(message) } else { fault::unsupported(message) })
+        Err(match self.failed {
+            Some(fault) => fault,
+            None if self.is_denied => fault::denied(message),
+            None => fault::unsupported(message),
+        })
     }
 
     fn fails(&mut self, what: &str, error: &CallError) {
         self.is_denied |= error.is_denied();
-        let why = if error.is_denied() { "the user may not call it" } else { "the device does not have it" };
+        let why = if error.is_denied() {
+            "the user may not call it"
+        } else if error.is_failure() {
+            self.failed.get_or_insert_with(|| error.clone().into_fault(what));
+            "it failed"
+        } else {
+            "the device does not have it"
+        };
         self.failures.push(format!("'{what}': {why}"));
     }
 }

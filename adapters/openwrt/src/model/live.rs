@@ -5,11 +5,24 @@ use serde_json::Value;
 
 use crate::inventory::{Survey, devices, plain};
 
+/// Places of the reads.
+const BOARD: usize = 0;
+pub(super) const INFO: usize = 1;
+pub(super) const INTERFACES: usize = 2;
+pub(super) const DEVICES: usize = 3;
+pub(super) const WIRELESS: usize = 4;
+
 /// One reading of everything that lives.
-pub(super) struct Live(Survey);
+pub(super) struct Live {
+    survey: Survey,
+    /// The reads that the objects are made of.
+    needed: Vec<usize>,
+}
 
 impl Live {
-    pub(super) fn read(host: &dyn Host) -> Result<Self, Fault> {
+    /// Fails where one of the reads fails that the objects are made of: what a failed call would have told is not gone.
+    /// Interfaces and devices are always among them, because the router's identity is made of both.
+    pub(super) fn read(host: &dyn Host, needed: &[usize]) -> Result<Self, Fault> {
         let reads = [
             plain("system", "board"),
             plain("system", "info"),
@@ -17,35 +30,50 @@ impl Live {
             plain("network.device", "status"),
             plain("network.wireless", "status"),
         ];
-        Survey::take(host, &reads).map(Self)
+        let survey = Survey::take(host, &reads)?;
+        let needed: Vec<usize> = needed.iter().chain(&devices::IDENTIFYING).copied().collect();
+        match needed.iter().find_map(|index| survey.failure(*index)) {
+            Some(fault) => Err(fault),
+            None => Ok(Self { survey, needed }),
+        }
     }
 
     pub(super) fn board(&self) -> &Value {
-        self.0.answer(0)
+        self.survey.answer(BOARD)
     }
 
     pub(super) fn info(&self) -> &Value {
-        self.0.answer(1)
+        self.survey.answer(INFO)
     }
 
     /// Interfaces of layer 3.
     pub(super) fn interfaces(&self) -> &[Value] {
-        sdk_json::items(self.0.answer(2), "/interface")
+        sdk_json::items(self.survey.answer(INTERFACES), "/interface")
     }
 
     /// Devices by name.
     pub(super) fn devices(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.answer(3).as_object().into_iter().flatten().map(|(name, device)| (name.as_str(), device))
+        self.survey
+            .answer(DEVICES)
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, device)| (name.as_str(), device))
     }
 
     /// Radios by name.
     pub(super) fn radios(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.answer(4).as_object().into_iter().flatten().map(|(name, radio)| (name.as_str(), radio))
+        self.survey
+            .answer(WIRELESS)
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, radio)| (name.as_str(), radio))
     }
 
     /// The identity of the router among its devices.
     pub(super) fn identity(&self) -> String {
-        devices::identity(self.board(), self.0.answer(3), self.0.answer(2))
+        devices::identity(self.board(), self.survey.answer(DEVICES), self.survey.answer(INTERFACES))
     }
 
     /// The interface that is on a device.
@@ -57,6 +85,7 @@ impl Live {
     }
 
     pub(super) fn complete(&self) -> Completeness {
-        if self.0.denied.is_empty() { Completeness::Complete } else { Completeness::RightsLimited }
+        let is_denied = self.needed.iter().any(|index| self.survey.is_denied(*index));
+        if is_denied { Completeness::RightsLimited } else { Completeness::Complete }
     }
 }

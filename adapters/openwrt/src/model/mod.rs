@@ -39,19 +39,20 @@ pub(crate) fn list(host: &dyn Host, kind: &str, cursor: Option<&str>) -> Result<
 }
 
 fn read(host: &dyn Host, kind: &str) -> Result<Found, Fault> {
-    let live = |make: fn(&Live) -> Vec<ModelObject>| {
-        let live = Live::read(host)?;
+    let live = |make: fn(&Live) -> Vec<ModelObject>, needed: &[usize]| {
+        let live = Live::read(host, needed)?;
         Ok((make(&live), live.complete()))
     };
+    let network = [live::INTERFACES, live::DEVICES];
     match kind {
-        "system" => live(system::system),
-        "firmware" => live(system::firmware),
-        "interface" => live(network::interfaces),
-        "port" => live(network::ports),
-        "vlan" => live(network::vlans),
-        "route" => live(network::routes),
-        "radio" => live(wireless::radios),
-        "ssid" => live(wireless::ssids),
+        "system" => live(system::system, &[live::INFO]),
+        "firmware" => live(system::firmware, &[]),
+        "interface" => live(network::interfaces, &network),
+        "port" => live(network::ports, &network),
+        "vlan" => live(network::vlans, &network),
+        "route" => live(network::routes, &network),
+        "radio" => live(wireless::radios, &[live::WIRELESS]),
+        "ssid" => live(wireless::ssids, &[live::WIRELESS]),
         "client" => wireless::clients(host),
         "dhcp-lease" => addressing::leases(host),
         "dhcp-pool" => of_config(host, "dhcp", addressing::pools),

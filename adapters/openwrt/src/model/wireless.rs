@@ -3,7 +3,7 @@
 use heddle_sdk::{Completeness, Fault, Host, ModelObject, Origin, crud, json as sdk_json};
 use serde_json::{Value, json};
 
-use super::live::Live;
+use super::live::{self, Live};
 use super::{Fields, Found, object};
 use crate::inventory::{devices, wireless_names};
 
@@ -101,7 +101,7 @@ fn security(word: Option<&str>) -> &'static str {
 /// The clients of the device list, in the words of the model.
 pub(super) fn clients(host: &dyn Host) -> Result<Found, Fault> {
     let page = devices::list(host)?;
-    let live = Live::read(host)?;
+    let live = Live::read(host, &[live::WIRELESS])?;
     let identity = live.identity();
     let mut out = Vec::new();
     for client in page.items.into_iter().filter(|device| device.kind == "client") {

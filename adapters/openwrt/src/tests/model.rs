@@ -1,12 +1,12 @@
 //! The model: what is read of the simulated router in the words that all vendors share.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_lab_openwrt::{Change, Router, RouterBuilder};
 use heddle_marketplace::model;
 use heddle_sdk::testing::{FakeHost, json_body, json_response};
-use heddle_sdk::{Adapter as _, Fault, ModelObject, Request, Response};
+use heddle_sdk::{Adapter as _, Completeness, Fault, ModelObject, Request, Response};
 use serde_json::{Map, Value, json};
 
 use crate::OpenWrt;
@@ -18,6 +18,8 @@ struct Bench {
     router: Router,
     sid: String,
     asked: Cell<usize>,
+    /// A call that fails with this answer, by object and method.
+    failing: RefCell<Option<(&'static str, Value)>>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -30,7 +32,7 @@ impl Bench {
             [NULL_SESSION, "session", "login", { "username": "root", "password": "openwrt", "timeout": 1193 }] });
         let answer = router.answer(login.to_string().as_bytes());
         let sid = answer["result"][1]["ubus_rpc_session"].as_str().unwrap().to_owned();
-        Bench { router, sid, asked: Cell::new(0), _runtime: runtime }
+        Bench { router, sid, asked: Cell::new(0), failing: RefCell::default(), _runtime: runtime }
     }
 
     /// A router whose household has something of everything.
@@ -171,7 +173,26 @@ impl Bench {
             Value::Array(calls) => calls.iter_mut().for_each(fill),
             call => fill(call),
         }
-        json_response(200, &self.router.answer(body.to_string().as_bytes()))
+        let mut answer = self.router.answer(body.to_string().as_bytes());
+        if let Some((name, failure)) = &*self.failing.borrow() {
+            let is_meant = |call: &Value| {
+                let word = |at: usize| call["params"][at].as_str().unwrap_or_default();
+                format!("{}.{}", word(1), word(2)) == *name
+            };
+            match (&body, &mut answer) {
+                (Value::Array(calls), Value::Array(answers)) => {
+                    let pairs = calls.iter().zip(answers).filter(|(call, _)| is_meant(call));
+                    pairs.for_each(|(_, answer)| answer.clone_from(failure));
+                }
+                (call, answer) if is_meant(call) => answer.clone_from(failure),
+                _ => {}
+            }
+        }
+        json_response(200, &answer)
+    }
+
+    fn fail(&self, call: &'static str, answer: &Value) {
+        self.failing.replace(Some((call, answer.clone())));
     }
 
     fn all(&self, kind: &str) -> Vec<ModelObject> {
@@ -271,6 +292,60 @@ fn a_kind_takes_few_requests() {
         let most = if kind == "client" { 3 } else { 1 };
         assert!(bench.asked.get() - before <= most, "{kind}: {}", bench.asked.get() - before);
     }
+}
+
+#[test]
+fn call_that_fails_is_not_an_empty_list() {
+    let bench = Bench::filled();
+    let read = |kind: &str| OpenWrt::list_model(&bench.host(), kind, None, None);
+    let failures = [
+        json!({ "error": { "code": -32003 } }),
+        json!({ "result": [7] }),
+        json!({ "result": [9] }),
+        json!({ "result": [10] }),
+        json!({ "no": "answer" }),
+    ];
+    for failure in &failures {
+        for (call, needing) in [
+            ("system.info", &["system"][..]),
+            (
+                "network.interface.dump",
+                &["system", "firmware", "interface", "port", "vlan", "route", "client"],
+            ),
+            ("network.device.status", &["system", "firmware", "interface", "port", "vlan", "route", "radio"]),
+            ("network.wireless.status", &["radio", "ssid", "client"]),
+        ] {
+            bench.fail(call, failure);
+            for (kind, _) in kinds() {
+                let is_needing = needing.contains(&kind.as_str());
+                // A list of others is as whole as before, or cannot be made without the router's identity.
+                let is_known = matches!(read(&kind).map(|page| page.complete), Ok(Completeness::Complete));
+                assert!(!(is_needing && is_known), "{kind}: {call} {failure}");
+                let is_apart = kind.starts_with("dhcp-") || kind.starts_with("dns-");
+                assert!(!is_apart || is_known, "{kind}: {call} {failure}");
+            }
+        }
+    }
+    bench.fail("network.device.status", &failures[0]);
+    assert!(OpenWrt::list_devices(&bench.host(), None, None).is_err(), "the router would be another one");
+    bench.fail("network.wireless.status", &failures[0]);
+    let page = OpenWrt::list_devices(&bench.host(), None, None).unwrap();
+    assert!(matches!(page.complete, Completeness::Partial));
+    bench.fail("iwinfo.assoclist", &failures[0]);
+    let page = OpenWrt::list_devices(&bench.host(), None, None).unwrap();
+    assert!(matches!(page.complete, Completeness::Complete), "the other source tells of all stations");
+}
+
+#[test]
+fn call_that_the_device_lacks_or_denies_fills_nothing() {
+    let bench = Bench::filled();
+    let read = |kind: &str| OpenWrt::list_model(&bench.host(), kind, None, None).unwrap();
+    bench.fail("network.wireless.status", &json!({ "error": { "code": -32000 } }));
+    let page = read("radio");
+    assert!(page.items.is_empty() && matches!(page.complete, Completeness::Complete));
+    bench.fail("network.wireless.status", &json!({ "error": { "code": -32002 } }));
+    assert!(matches!(read("radio").complete, Completeness::RightsLimited));
+    assert!(matches!(read("port").complete, Completeness::Complete), "it is not made of that");
 }
 
 #[test]
