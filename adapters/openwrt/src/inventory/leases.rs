@@ -24,7 +24,7 @@ pub(crate) fn reads() -> Vec<Read<'static>> {
 /// What was found out about leases.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    /// In one form; `expires_secs` is `null` when infinite.
+    /// In one form; `expires_secs` is `null` when infinite. `expires_at` is there where the device tells the time itself.
     pub(crate) all: Vec<Value>,
     /// Why none could be read; empty when they could.
     pub(crate) failures: Vec<String>,
@@ -85,7 +85,8 @@ pub(crate) fn gather(
         }
     }
     for lease in of_odhcpd {
-        if !leases.all.iter().any(|known| known["mac"] == lease["mac"]) {
+        let is_same = |known: &Value| known["mac"] == lease["mac"] && known["ip"] == lease["ip"];
+        if !leases.all.iter().any(is_same) {
             leases.all.push(lease);
         }
     }
@@ -97,16 +98,9 @@ pub(crate) fn gather(
 
 /// Reads dnsmasq's file where its configuration says it is. True when odhcpd serves `DHCPv4` instead.
 fn from_file(host: &dyn Host, leases: &mut Leases) -> Result<bool, Fault> {
-    let first = [("uci", "get", json!({"config": "dhcp"})), plain("system", "info")];
-    let mut answers = rpc::batch(host, &first)?.into_iter();
-    let config = answers.next().expect("as many answers as reads");
-    let clock = answers
-        .next()
-        .expect("as many answers as reads")
-        .ok()
-        .and_then(|info| sdk_json::number(&info, "/localtime"));
-    let config = match config {
+    let config = match rpc::call(host, "uci", "get", &json!({"config": "dhcp"})) {
         Ok(config) => config,
+        Err(CallError::Host(fault)) => return Err(fault),
         Err(error) => {
             leases.fails("uci.get dhcp", &error);
             return Ok(false);
@@ -130,7 +124,8 @@ fn from_file(host: &dyn Host, leases: &mut Leases) -> Result<bool, Fault> {
     }
     match rpc::call(host, "file", "read", &json!({"path": path})) {
         Ok(answer) => {
-            leases.all = file_leases(sdk_json::text(&answer, "/data").unwrap_or_default(), clock);
+            leases.all =
+                file_leases(sdk_json::text(&answer, "/data").unwrap_or_default(), host.now_ms() / 1_000);
             leases.failures.clear();
         }
         // An empty file has no data, and none at all means that no lease was given yet.
@@ -166,17 +161,19 @@ fn odhcpd_leases(answer: &Value) -> Vec<Value> {
 }
 
 /// Lines of expiry (seconds since 1970, 0 for never), MAC, address, name or `*`, and client id.
-fn file_leases(text: &str, clock: Option<u64>) -> Vec<Value> {
+fn file_leases(text: &str, now: u64) -> Vec<Value> {
     text.lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let expiry: u64 = words.next()?.parse().ok()?;
             let (mac, ip, name) = (words.next()?, words.next()?, words.next()?);
-            let left = clock.filter(|_| expiry > 0).map(|now| expiry.saturating_sub(now));
+            let ends = (expiry > 0).then_some(expiry);
+            let left = ends.map(|ends| ends.saturating_sub(now));
             let name = (name != "*").then_some(name);
             // Leases of IPv6 have no MAC in this place.
-            mac.contains(':')
-                .then(|| json!({"mac": lower_mac(mac), "ip": ip, "hostname": name, "expires_secs": left}))
+            mac.contains(':').then(|| {
+                json!({"mac": lower_mac(mac), "ip": ip, "hostname": name, "expires_secs": left, "expires_at": ends})
+            })
         })
         .collect()
 }

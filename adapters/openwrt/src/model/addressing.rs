@@ -114,24 +114,26 @@ pub(super) fn records(config: &Config) -> Vec<ModelObject> {
 }
 
 pub(super) fn leases(host: &dyn Host) -> Result<Found, Fault> {
-    let mut reads = leases::reads();
-    reads.push(("system", "info", json!({})));
-    let answers: [_; 3] = rpc::batch(host, &reads)?.try_into().expect("as many answers as reads");
-    let clock = answers[2].as_ref().ok().and_then(|info| sdk_json::number(info, "/localtime"));
+    let answers: [_; 2] = rpc::batch(host, &leases::reads())?.try_into().expect("as many answers as reads");
+    // What the router calls its time is off by its time zone.
+    let now = host.now_ms() / 1_000;
     let all = leases::gather(host, &answers[0], &answers[1])?.or_fault()?;
     let one = |lease: &Value| {
         let mac = sdk_json::text(lease, "/mac").unwrap_or_default();
         let name = sdk_json::text(lease, "/hostname").filter(|name| *name != "*");
-        let left = sdk_json::number(lease, "/expires_secs");
-        let ends = clock.zip(left).and_then(|(now, left)| i64::try_from(now.checked_add(left)?).ok());
+        let left = sdk_json::number(lease, "/expires_secs").and_then(|left| now.checked_add(left));
+        let ends = sdk_json::number(lease, "/expires_at").or(left).and_then(|ends| i64::try_from(ends).ok());
+        // A host may have several addresses.
+        let address = sdk_json::text(lease, "/ip");
+        let key = address.map_or_else(|| mac.to_owned(), |address| format!("{mac}:{address}"));
         let fields = Fields::default()
             .text("scope", sdk_json::text(lease, "/device"))
             .with("mac", crud::mac(mac))
-            .text("address", sdk_json::text(lease, "/ip"))
+            .text("address", address)
             .text("hostname", name)
             .with("state", Some("active"))
             .with("ends_at", ends.filter(|ends| *ends < 253_402_300_800).map(crud::rfc3339));
-        let object = object(mac, name.unwrap_or(mac), None, fields);
+        let object = object(&key, name.unwrap_or(mac), None, fields);
         natively("dhcp.lease", mac, ModelObject { origin: Origin::Derived, ..object })
     };
     Ok((all.iter().map(one).collect(), Completeness::Complete))

@@ -8,8 +8,27 @@ use serde_json::{Map, Value, json};
 use super::{Fields, flag, natively, object, sections, words};
 use crate::uci::{Config, Section};
 
-/// Matchers that the model has no word for.
-const OTHERS: [(&str, &str); 12] = [
+/// Options of a rule that its fields tell, and those that change nothing of what it matches and does.
+const KNOWN: [&str; 16] = [
+    "_name",
+    "counter",
+    "dest",
+    "dest_ip",
+    "dest_port",
+    "enabled",
+    "family",
+    "log",
+    "log_limit",
+    "name",
+    "proto",
+    "src",
+    "src_ip",
+    "src_port",
+    "target",
+    "utc_time",
+];
+/// What others are about; an option that is in neither list speaks for itself.
+const OTHERS: [(&str, &str); 15] = [
     ("icmp_type", "icmp type"),
     ("src_mac", "mac"),
     ("limit", "limit"),
@@ -19,10 +38,18 @@ const OTHERS: [(&str, &str); 12] = [
     ("start_time", "schedule"),
     ("stop_time", "schedule"),
     ("weekdays", "schedule"),
-    ("mark", "mark"),
-    ("helper", "helper"),
-    ("extra", "extra"),
+    ("monthdays", "schedule"),
+    ("set_mark", "mark"),
+    ("set_xmark", "mark"),
+    ("set_dscp", "dscp"),
+    ("set_helper", "helper"),
+    ("direction", "device"),
 ];
+/// Most of them, and characters of one, that the model takes.
+const OTHERS_MAX: usize = 50;
+const OTHER_CHARS_MAX: usize = 80;
+/// Targets after which later rules are asked.
+const PASSING: [&str; 4] = ["log", "mark", "dscp", "helper"];
 
 pub(super) fn rules(config: &Config) -> Vec<ModelObject> {
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
@@ -32,13 +59,13 @@ pub(super) fn rules(config: &Config) -> Vec<ModelObject> {
         let place = places.entry(pair.clone()).or_default();
         let position = *place;
         *place += 1;
-        let name = section.text("name");
+        let (name, target) = (section.text("name"), target(section));
         let fields = Fields::default()
             .with("scope", Some(json!({ "kind": "zone-pair", "key": pair })))
             .with("position", Some(position))
             .text("name", name)
             .with("enabled", Some(flag(section, "enabled", true)))
-            .with("action", Some(action(section.text("target"))))
+            .with("action", Some(action(&target)))
             .with("direction", Some(direction(from, to)))
             .with("ip_version", Some(version(section.text("family"))))
             .with("from", from.map(zones))
@@ -49,7 +76,7 @@ pub(super) fn rules(config: &Config) -> Vec<ModelObject> {
             .with("source_ports", ports(section, "src_port"))
             .with("destination_ports", ports(section, "dest_port"))
             .with("log", Some(flag(section, "log", false)))
-            .with("final", Some(!["LOG", "MARK"].contains(&section.text("target").unwrap_or_default())))
+            .with("final", Some(!PASSING.contains(&target.as_str())))
             .with("partial", Some(others(section)));
         natively("firewall.rule", &key, object(&key, name.unwrap_or(&key), None, fields))
     };
@@ -61,11 +88,16 @@ fn zones(zone: &str) -> Value {
     json!([zone])
 }
 
-fn action(target: Option<&str>) -> &'static str {
+/// The target in small letters: the firewall takes both.
+fn target(section: &Section) -> String {
+    section.text("target").unwrap_or_default().to_ascii_lowercase()
+}
+
+fn action(target: &str) -> &'static str {
     match target {
-        Some("ACCEPT") => "accept",
-        Some("DROP") => "drop",
-        Some("REJECT") => "reject",
+        "accept" => "accept",
+        "drop" => "drop",
+        "reject" => "reject",
         _ => "unknown",
     }
 }
@@ -78,12 +110,15 @@ fn direction(from: Option<&str>, to: Option<&str>) -> &'static str {
     }
 }
 
+/// The firewall takes `ipv4`, `IPv4`, `inet` and `4` alike.
 fn version(family: Option<&str>) -> &'static str {
-    match family {
-        Some("ipv4") => "4",
-        Some("ipv6") => "6",
-        None | Some("any") => "both",
-        Some(_) => "unknown",
+    let Some(family) = family.map(str::to_ascii_lowercase) else { return "both" };
+    match family.as_str() {
+        "any" | "all" | "*" => "both",
+        "inet" => "4",
+        word if word.contains('4') => "4",
+        word if word.contains('6') => "6",
+        _ => "unknown",
     }
 }
 
@@ -119,15 +154,17 @@ fn ports(section: &Section, option: &str) -> Option<Vec<String>> {
     (!all.is_empty()).then_some(all)
 }
 
-fn others(section: &Section) -> Vec<&'static str> {
-    let mut out = Vec::new();
-    let mixed = ["src_ip", "dest_ip"].iter().any(|option| endpoint(section, option).is_none());
-    for (option, about) in OTHERS {
-        if section.options.contains_key(option) && !out.contains(&about) {
+/// What a rule says beside its fields, each once.
+fn others(section: &Section) -> Vec<&str> {
+    let mut out: Vec<&str> = Vec::new();
+    for option in section.options.keys().filter(|option| !KNOWN.contains(&option.as_str())) {
+        let about = OTHERS.iter().find(|(known, _)| known == option).map(|(_, about)| *about);
+        let about = about.unwrap_or(option).trim_matches('_');
+        if !out.contains(&about) && about.len() <= OTHER_CHARS_MAX && out.len() < OTHERS_MAX - 1 {
             out.push(about);
         }
     }
-    if mixed {
+    if ["src_ip", "dest_ip"].iter().any(|option| endpoint(section, option).is_none()) {
         out.push("addresses");
     }
     out
@@ -136,7 +173,7 @@ fn others(section: &Section) -> Vec<&'static str> {
 /// Port forwards and other redirects. Zones with masquerading translate too, by a switch of the zone.
 pub(super) fn translations(config: &Config) -> Vec<ModelObject> {
     let one = |(position, (key, section)): (usize, (String, &Section))| {
-        let is_outbound = section.text("target") == Some("SNAT");
+        let is_outbound = target(section) == "snat";
         let name = section.text("name");
         let of = |address: &str, port: &str| {
             let mut out = Map::new();

@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::OpenWrt;
 
+/// The time of the router and of the host: the first moment of 2026.
+const EPOCH_MS: u64 = 1_767_225_600_000;
 const NULL_SESSION: &str = "00000000000000000000000000000000";
 
 /// A simulated router, with a session of root.
@@ -117,6 +119,24 @@ impl Bench {
                     ],
                 ),
                 (
+                    "small",
+                    "rule",
+                    &[
+                        ("name", "small"),
+                        ("src", "wan"),
+                        ("family", "IPv6"),
+                        ("target", "accept"),
+                        ("ipset", "known"),
+                        ("device", "eth0"),
+                        ("direction", "in"),
+                        ("dscp", "CS1"),
+                        ("monthdays", "1"),
+                        ("utc_time", "1"),
+                        ("set_mark", "0x1"),
+                        ("made_up", "1"),
+                    ],
+                ),
+                (
                     "in",
                     "redirect",
                     &[
@@ -157,7 +177,9 @@ impl Bench {
     }
 
     fn host(&self) -> FakeHost<'_> {
-        FakeHost::new(|request, _| Ok(self.exchange(request)))
+        let host = FakeHost::new(|request, _| Ok(self.exchange(request)));
+        host.now_ms.set(EPOCH_MS);
+        host
     }
 
     /// The host fills in the session.
@@ -464,6 +486,29 @@ fn addresses_and_names_are_those_of_the_configuration() {
 }
 
 #[test]
+fn lease_ends_at_its_time_in_every_time_zone() {
+    let bench = Bench::filled();
+    assert!(bench.router.edit("system", &[Change::set("@system[0]", "timezone", "CET-1CEST")]));
+    let ends = |bench: &Bench| {
+        let lease = bench.of_label("dhcp-lease", "phone");
+        lease["ends_at"].as_str().unwrap().to_owned()
+    };
+    assert!(ends(&bench).starts_with("2026-01-01T11:2"), "{}", ends(&bench));
+    bench.router.without_objects(&["luci-rpc"]);
+    assert_eq!(ends(&bench), "2026-01-01T12:00:00Z", "as the file of leases has it");
+}
+
+#[test]
+fn addresses_of_one_host_are_leases_of_their_own() {
+    let bench = Bench::filled();
+    let lease = |address: &str| json!({ "expires": 60, "macaddr": "02:00:00:00:00:01", "ipaddr": address });
+    let answer = json!({ "dhcp_leases": [lease("192.168.1.7"), lease("192.168.20.7")] });
+    bench.fail("luci-rpc.getDHCPLeases", &json!({ "result": [0, answer] }));
+    let keys: Vec<String> = bench.all("dhcp-lease").into_iter().map(|lease| lease.key).collect();
+    assert_eq!(keys, ["02:00:00:00:00:01:192.168.1.7", "02:00:00:00:00:01:192.168.20.7"]);
+}
+
+#[test]
 fn rules_count_within_their_zones() {
     let bench = Bench::filled();
     assert_eq!(
@@ -476,6 +521,9 @@ fn rules_count_within_their_zones() {
             "partial": ["schedule"]
         })
     );
+    let small = bench.of_label("firewall-rule", "small");
+    assert_eq!((&small["action"], &small["ip_version"]), (&json!("accept"), &json!("6")), "in small letters");
+    assert_eq!(small["partial"], json!(["device", "dscp", "ipset", "made_up", "schedule", "mark"]));
     let ping = bench.of_label("firewall-rule", "Allow-Ping");
     assert_eq!(
         (&ping["position"], &ping["direction"], &ping["partial"], &ping["source"]),

@@ -101,10 +101,19 @@ impl Device {
         })
     }
 
+    /// Seconds that the clock on the wall is ahead of UTC, of a zone such as `CET-1`: its sign is that of POSIX.
+    fn zone_secs(&self) -> i64 {
+        let system = self.config("system").section("@system[0]");
+        let zone = system.and_then(|system| system.text("timezone")).unwrap_or_default();
+        let hours = zone.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let end = hours.find(|c: char| !c.is_ascii_digit() && !"+-".contains(c)).unwrap_or(hours.len());
+        -hours[..end].parse::<i64>().unwrap_or_default() * 3_600
+    }
+
     fn load(&self) -> Value {
         let busy = self.age().as_secs() % 7 * 700;
         json!({
-            "localtime": self.epoch_secs(),
+            "localtime": self.epoch_secs().saturating_add_signed(self.zone_secs()),
             "uptime": self.uptime().as_secs(),
             "load": [9_830 + busy, 6_550, 4_590],
             "memory": {
