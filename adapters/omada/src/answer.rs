@@ -24,6 +24,11 @@ impl Vendor for Omada {
         SESSION
     }
 
+    fn places_of_page(&self) -> usize {
+        // The manifest allows four times as many requests.
+        128
+    }
+
     fn scope(&self, host: &dyn Host, wanted: Option<&str>) -> Result<Place, Fault> {
         site::place(host, wanted)
     }

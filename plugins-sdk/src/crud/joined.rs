@@ -10,6 +10,7 @@ use super::binding::{Join, KindBinding};
 use super::field::{at, plain};
 use super::objects::{self, Listed};
 use super::read::Row;
+use super::several::{is_not_offered, together};
 use crate::{Completeness, Fault, Host, Listing, fault};
 
 /// Most pages of one list, against a device that gives the same page again and again.
@@ -74,16 +75,14 @@ impl<'j> Joined<'j> {
     ) -> Result<Option<Rc<[Value]>>, Fault> {
         let (rows, complete) = match all(vendor, host, kind, site) {
             // A part of the vendor's API that this device, version or licence has not adds nothing.
-            Err(Fault::Unsupported(_) | Fault::NotFound(_)) => return Ok(None),
+            Err(fault) if is_not_offered(&fault) => return Ok(None),
             Err(Fault::Denied(_)) => {
-                self.complete = Completeness::RightsLimited;
+                self.complete = together(self.complete, Completeness::RightsLimited);
                 return Ok(None);
             }
             other => other?,
         };
-        if !matches!(complete, Completeness::Complete) {
-            self.complete = complete;
-        }
+        self.complete = together(self.complete, complete);
         Ok(Some(rows.into()))
     }
 
@@ -153,12 +152,19 @@ fn all(
 ) -> Result<(Vec<Value>, Completeness), Fault> {
     let own = KindBinding::of(host, kind)?;
     let (mut out, mut cursor, mut whole) = (Vec::new(), None::<String>, Completeness::Complete);
+    let mut is_offered = false;
     for _ in 0..PAGES_MAX {
         let listing = Listing { site, cursor: cursor.as_deref(), ..Listing::of(kind, u32::MAX) };
-        let Listed { rows, next, complete, .. } = objects::rows(vendor, host, &own, &listing)?;
-        if !matches!(complete, Completeness::Complete) {
-            whole = complete;
-        }
+        let Listed { rows, next, complete, is_offered: is_here, .. } =
+            match objects::rows(vendor, host, &own, &listing) {
+                // The device has it: it answered the pages before this one.
+                Err(fault) if is_not_offered(&fault) && cursor.is_some() => {
+                    return Ok((out, Completeness::Partial));
+                }
+                other => other?,
+            };
+        is_offered |= is_here;
+        whole = together(whole, complete);
         // An answer that is a list stays one.
         let placed = |row: Row| match row.value {
             list @ Value::Array(_) => list,
@@ -166,6 +172,9 @@ fn all(
         };
         out.extend(rows.into_iter().map(placed));
         cursor = next;
+        if cursor.is_none() && !is_offered {
+            return Err(fault::unsupported(format!("the device has no objects of kind '{kind}'")));
+        }
         if cursor.is_none() {
             return Ok((out, whole));
         }

@@ -32,6 +32,7 @@ mod plan;
 mod properties;
 mod read;
 mod related;
+mod several;
 mod stages;
 mod state;
 mod taken;
@@ -114,8 +115,14 @@ pub trait Vendor {
         Ok(Vec::new())
     }
 
-    /// Has the last word on an object of the model, for what no binding says. `row` is the vendor's, with `$`, `&` and
-    /// `^` as in [`binding::Source`]. False leaves the object out.
+    /// How many parents, or places of them, one page of a list asks at most: less than the requests that the manifest allows,
+    /// because parents and what is joined are read with each page.
+    fn places_of_page(&self) -> usize {
+        32
+    }
+
+    /// Has the last word on an object of the model, for what no binding says. `row` is the vendor's, with `$`, `&`, `^` and
+    /// `!` as in [`binding::Source`]. False leaves the object out.
     fn modelled(&self, _kind: &str, _row: &Value, _object: &mut Modelled) -> bool {
         true
     }

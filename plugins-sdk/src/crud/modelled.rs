@@ -1,6 +1,7 @@
 //! Objects of the model, made of the vendor's own as bindings say.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +10,19 @@ use super::field::{at, plain};
 use super::joined::{Joined, with};
 use super::objects::{self, Listed};
 use super::read::{self, Row};
+use super::several::{is_not_offered, together, without};
 use super::{Vendor, taken};
-use crate::{Completeness, Fault, Host, Listing, ModelObject, ModelPage, ObjectRef, Origin, fault};
+use crate::{
+    Completeness, Fault, FaultExt, Host, Level, Listing, ModelObject, ModelPage, ObjectRef, Origin, fault,
+};
 
 /// Rows that a page is made of.
 const PAGE_ROWS: u32 = 500;
 /// The same where each is read by itself: requests of a call are bounded.
 const PAGE_WHOLE: u32 = 40;
+
+/// Where a row says that its object could not be read.
+const UNREAD: &str = "!";
 
 /// An object of the model, before a vendor had its say.
 #[derive(Debug, Clone)]
@@ -29,7 +36,8 @@ pub struct Modelled {
     pub fields: Map<String, Value>,
 }
 
-/// A page of the objects of a kind of the model.
+/// A page of the objects of a kind of the model. Pages follow the sources, and a source that fails hides no other: its page
+/// is empty, and less than complete. The fault only where no source was read.
 pub fn list_model(
     vendor: &dyn Vendor,
     host: &dyn Host,
@@ -38,73 +46,140 @@ pub fn list_model(
     cursor: Option<&str>,
 ) -> Result<ModelPage, Fault> {
     let binding = ModelBinding::of(host, kind)?;
-    let (at_source, inner) = position(cursor)?;
-    let Some(source) = binding.sources.get(at_source) else {
-        return Ok(ModelPage { items: Vec::new(), next: None, complete: Completeness::Complete });
-    };
+    let at = Position::of(cursor)?;
+    let Some(source) = binding.sources.get(at.source) else { return Ok(empty(Completeness::Complete)) };
     let own = KindBinding::of(host, &source.from)?;
     let limit = if source.whole { PAGE_WHOLE } else { PAGE_ROWS };
-    let listing = Listing { site, cursor: inner, ..Listing::of(&source.from, limit) };
-    let (Listed { rows, next, complete, .. }, is_offered) = match objects::rows(vendor, host, &own, &listing)
-    {
-        Ok(rows) => (rows, true),
+    let listing = Listing { site, cursor: at.inner.as_deref(), ..Listing::of(&source.from, limit) };
+    let (mut page, of_page) = match read(vendor, host, kind, (source, &own), &listing) {
+        Ok((page, is_offered)) => (page, Outcome { is_offered, is_read: is_offered }),
         // A part of the vendor's API that this device, version or licence has not fills nothing.
-        Err(Fault::Unsupported(_) | Fault::NotFound(_)) if binding.sources.len() > 1 => {
-            (Listed::none(), false)
+        Err(fault) if is_not_offered(&fault) && at.inner.is_none() => {
+            (empty(Completeness::Complete), Outcome { is_offered: false, is_read: false })
         }
-        Err(other) => return Err(other),
+        Err(fault) if at.can_do_without(&binding, &fault) => {
+            let message = format!("objects of kind '{}' are not read: {}", source.from, fault.info().message);
+            host.log(Level::Warn, &message, &[("kind", kind)]);
+            (empty(without(&fault)), Outcome { is_offered: true, is_read: false })
+        }
+        Err(fault) => return Err(fault),
     };
+    page.next = at.following(&binding, of_page, page.next.take()).map(|next| next.to_string());
+    Ok(page)
+}
+
+fn empty(complete: Completeness) -> ModelPage {
+    ModelPage { items: Vec::new(), next: None, complete }
+}
+
+/// What became of pages.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outcome {
+    /// The device has what the source is made of.
+    is_offered: bool,
+    /// Something was read.
+    is_read: bool,
+}
+
+/// How far a list was read.
+#[derive(Debug, Default)]
+struct Position {
+    source: usize,
+    /// What became of the source's pages so far, and whether any source was read.
+    before: Outcome,
+    /// The cursor within the source.
+    inner: Option<String>,
+}
+
+impl Position {
+    fn of(cursor: Option<&str>) -> Result<Self, Fault> {
+        let Some(cursor) = cursor else { return Ok(Self::default()) };
+        let at = cursor.split_once('|').and_then(|(at, inner)| {
+            let source = at.trim_end_matches(['o', 'r']);
+            let before = Outcome { is_offered: at.contains('o'), is_read: at.contains('r') };
+            let inner = Some(inner.to_owned()).filter(|inner| !inner.is_empty());
+            Some(Self { source: source.parse().ok()?, before, inner })
+        });
+        at.ok_or_else(|| fault::invalid("the cursor is not one that a list answered"))
+    }
+
+    /// Whether the list goes on without a source: others told or may tell something. A login that is refused is refused to
+    /// all of them.
+    fn can_do_without(&self, binding: &ModelBinding, fault: &Fault) -> bool {
+        let has_others = self.before.is_read || self.source_behind(binding, true).is_some();
+        has_others && binding.sources.len() > 1 && !matches!(fault, Fault::Authentication(_))
+    }
+
+    /// The place of the source behind this one. What takes the place of a source is not needed where that one is offered.
+    fn source_behind(&self, binding: &ModelBinding, is_offered: bool) -> Option<usize> {
+        let behind = self.source + 1;
+        let skipped = binding.sources[behind..].iter().take_while(|next| next.instead && is_offered).count();
+        Some(behind + skipped).filter(|behind| *behind < binding.sources.len())
+    }
+
+    fn following(&self, binding: &ModelBinding, of_page: Outcome, inner: Option<String>) -> Option<Self> {
+        let is_offered = self.before.is_offered || of_page.is_offered;
+        let is_read = self.before.is_read || of_page.is_read;
+        if inner.is_some() {
+            return Some(Self { source: self.source, before: Outcome { is_offered, is_read }, inner });
+        }
+        let source = self.source_behind(binding, is_offered)?;
+        Some(Self { source, before: Outcome { is_offered: false, is_read }, inner: None })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome { is_offered, is_read } = self.before;
+        let (offered, read) = (if is_offered { "o" } else { "" }, if is_read { "r" } else { "" });
+        write!(f, "{}{offered}{read}|{}", self.source, self.inner.as_deref().unwrap_or_default())
+    }
+}
+
+/// A page of a source, and whether the device has what it is made of.
+fn read(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    kind: &str,
+    (source, own): (&Source, &KindBinding),
+    listing: &Listing<'_>,
+) -> Result<(ModelPage, bool), Fault> {
+    let Listed { rows, next, complete, is_offered, .. } = objects::rows(vendor, host, own, listing)?;
     let (rows, complete) =
-        if source.whole { wholes(vendor, host, &own, (rows, complete))? } else { (rows, complete) };
+        if source.whole { wholes(vendor, host, own, (rows, complete)) } else { (rows, complete) };
     let rows: Vec<Row> = rows.into_iter().filter(|row| is_meant(source, &row.value)).collect();
     let none = BTreeMap::new();
     let joins = if rows.is_empty() { &none } else { &source.join };
-    let joined = Joined::read(vendor, host, joins, site)?;
-    let complete = if matches!(joined.complete, Completeness::Complete) { complete } else { joined.complete };
-    let items = rows.iter().flat_map(|row| of_row(vendor, kind, (source, &own, &joined), row)).collect();
-    // What takes the place of a source is not needed where that one is offered.
-    let skipped =
-        binding.sources[at_source + 1..].iter().take_while(|next| next.instead && is_offered).count();
-    let behind = at_source + 1 + skipped;
-    let behind = (behind < binding.sources.len()).then(|| format!("{behind}|"));
-    let next = next.filter(|_| is_offered).map(|inner| format!("{at_source}|{inner}")).or(behind);
-    Ok(ModelPage { items, next, complete })
+    let joined = Joined::read(vendor, host, joins, listing.site)?;
+    let complete = together(joined.complete, complete);
+    let items = rows.iter().flat_map(|row| of_row(vendor, kind, (source, own, &joined), row)).collect();
+    Ok((ModelPage { items, next, complete }, is_offered))
 }
 
-/// The place of the source that a page is made of, and the cursor within it.
-fn position(cursor: Option<&str>) -> Result<(usize, Option<&str>), Fault> {
-    let Some(cursor) = cursor else { return Ok((0, None)) };
-    let parts = cursor.split_once('|').and_then(|(at, inner)| Some((at.parse().ok()?, inner)));
-    let (at, inner) = parts.ok_or_else(|| fault::invalid("the cursor is not one that a list answered"))?;
-    Ok((at, (!inner.is_empty()).then_some(inner)))
-}
-
-/// The rows with the whole objects. Those that vanished meanwhile are left out, and so are those that cannot be read,
-/// unless that is all of them.
+/// The rows with the whole objects. Those that vanished meanwhile are left out; of those that cannot be read there is what
+/// the list tells.
 fn wholes(
     vendor: &dyn Vendor,
     host: &dyn Host,
     own: &KindBinding,
     (rows, mut complete): (Vec<Row>, Completeness),
-) -> Result<(Vec<Row>, Completeness), Fault> {
+) -> (Vec<Row>, Completeness) {
     if own.shape != Shape::Items || own.get.is_none() {
-        return Ok((rows, complete));
+        return (rows, complete);
     }
     let (known, only_listed): (Vec<Row>, Vec<Row>) =
         rows.into_iter().partition(|row| read::is_writable(own, row));
-    let (mut out, mut first, asked) = (only_listed, None, known.len());
-    let mut failed = 0;
+    let mut out = only_listed;
     for (found, row) in read::objects(vendor, host, own, &known).into_iter().zip(known) {
         match found {
             Ok(found) => out.extend(found.map(|found| whole(row, found))),
             Err(fault) => {
-                failed += 1;
-                complete = Completeness::Partial;
-                first.get_or_insert(fault);
+                complete = together(complete, without(&fault));
+                out.push(whole(row, json!({ UNREAD: true })));
             }
         }
     }
-    first.filter(|_| failed == asked).map_or(Ok((out, complete)), Err)
+    (out, complete)
 }
 
 /// The row with all that its object has. What the list alone tells, such as a state, stays; the row of the list stands
@@ -121,7 +196,10 @@ fn is_meant(source: &Source, row: &Value) -> bool {
         let found = at(row, place).map(plain).unwrap_or_default();
         wanted.all().iter().any(|wanted| plain(wanted) == found)
     };
-    source.only.iter().all(is) && !source.except.iter().any(is)
+    // What was not read may be one of those that are left out.
+    let may_be =
+        |rule: (&String, &OneOf)| is(rule) || (row.get(UNREAD).is_some() && at(row, rule.0).is_none());
+    source.only.iter().all(is) && !source.except.iter().any(may_be)
 }
 
 /// The objects that a row of the vendor's is: one, or one for each of its parts.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::binding::{FieldType, KindBinding, Shape, Within};
 use super::field::{content, to_json};
 use super::read::{self, Ask, Given, Position, Row};
+use super::several::{Several, is_not_offered, together};
 use super::{Place, Vendor, key, place};
 use crate::{
     Completeness, Fault, FaultExt, Host, Listing, Locator, Object, ObjectPage, ObjectRef, Stability, fault,
@@ -12,8 +13,10 @@ use crate::{
 
 /// The key of the one object of settings or of an answer.
 const ONLY: &str = "settings";
-/// How many parents a page asks at most.
-const PLACES_OF_PAGE: usize = 32;
+/// How many parents are asked before it is seen whether the page is full.
+const PLACES_AT_ONCE: usize = 32;
+/// Milliseconds after which a page asks no more of them: a call ends after some seconds, and a device may be slow.
+const PAGE_MS: u64 = 3_000;
 
 /// Rows of a list.
 pub(crate) struct Listed {
@@ -21,12 +24,15 @@ pub(crate) struct Listed {
     pub(crate) next: Option<String>,
     total: Option<u64>,
     pub(crate) complete: Completeness,
+    /// Whether the device has any of what was asked for on this page.
+    pub(crate) is_offered: bool,
 }
 
 impl Listed {
     /// There is nothing.
     pub(crate) fn none() -> Self {
-        Listed { rows: Vec::new(), next: None, total: None, complete: Completeness::Complete }
+        let complete = Completeness::Complete;
+        Listed { rows: Vec::new(), next: None, total: None, complete, is_offered: true }
     }
 }
 
@@ -37,7 +43,7 @@ pub fn list_objects(
     listing: &Listing<'_>,
 ) -> Result<ObjectPage, Fault> {
     let binding = KindBinding::of(host, listing.kind)?;
-    let Listed { rows, next, total, complete } = rows(vendor, host, &binding, listing)?;
+    let Listed { rows, next, total, complete, .. } = rows(vendor, host, &binding, listing)?;
     let items = rows.iter().map(|row| of_row(listing.kind, &binding, row)).collect();
     Ok(ObjectPage { items, next, total, complete })
 }
@@ -77,7 +83,7 @@ pub(crate) fn rows(
         let page = all.into_iter().skip(index(from.seen)).take(limit as usize).collect();
         (page, Some(total), (seen < total).then_some(Position { pages: 0, seen }))
     };
-    Ok(Listed { rows, total, next: next.map(cursor), complete: Completeness::Complete })
+    Ok(Listed { rows, total, next: next.map(cursor), ..Listed::none() })
 }
 
 /// Where a page begins, as its cursor says it: pages and rows before it, or the rows alone.
@@ -135,7 +141,10 @@ fn filters(binding: &KindBinding, listing: &Listing<'_>) -> Result<(Place, Vec<G
     Ok((place, params))
 }
 
-/// A page of rows that belong to parents; the cursor is the place of the next parent.
+/// A page of rows that belong to parents: as many parents as fill it in time. The cursor is the place of the next parent.
+///
+/// The fault is that of a page on which no parent answers. Where the rest of the list is on other pages, parents that do
+/// not have it just have no rows.
 fn within(
     vendor: &dyn Vendor,
     host: &dyn Host,
@@ -145,28 +154,31 @@ fn within(
     from: u64,
 ) -> Result<Listed, Fault> {
     let named = |name: &str| listing.filter.iter().find(|one| one.key == name).map(|one| one.value.clone());
-    let places =
-        place::all(vendor, host, binding, scope, &|within, place| place::is_named(within, place, &named))?;
+    let (places, complete) = place::reachable(vendor, host, binding, scope, &|within, place| {
+        place::is_named(within, place, &named)
+    })?;
     let from = index(from).min(places.len());
-    let to = from.saturating_add(PLACES_OF_PAGE).min(places.len());
-    let answers = read::each(vendor, host, binding, &places[from..to], filter);
-    let (asked, mut failed, mut first) = (answers.len(), 0, None);
-    let mut rows = Vec::new();
-    for answer in answers {
-        match answer {
-            Ok(found) => rows.extend(found),
-            Err(fault) => {
-                failed += 1;
-                first.get_or_insert(fault);
-            }
+    let most = from.saturating_add(vendor.places_of_page().max(1)).min(places.len());
+    let (mut several, mut rows, mut to) = (Several::default(), Vec::new(), from);
+    let begun = host.now_ms();
+    while to < most && (to == from || (rows.len() < listing.limit as usize && has_time(host, begun))) {
+        let end = to.saturating_add(PLACES_AT_ONCE).min(most);
+        for answer in read::each(vendor, host, binding, &places[to..end], filter) {
+            rows.extend(several.take(answer).into_iter().flatten());
         }
+        to = end;
     }
-    if let Some(fault) = first.filter(|_| failed == asked) {
+    let is_only_page = from == 0 && to == places.len();
+    let (complete, is_offered) = (together(complete, several.complete()), several.is_offered());
+    if let Some(fault) = several.fault().filter(|fault| is_only_page || !is_not_offered(fault)) {
         return Err(fault);
     }
-    let complete = if failed == 0 { Completeness::Complete } else { Completeness::Partial };
     let next = (to < places.len()).then(|| to.to_string());
-    Ok(Listed { rows, next, total: None, complete })
+    Ok(Listed { rows, next, total: None, complete, is_offered })
+}
+
+fn has_time(host: &dyn Host, begun_ms: u64) -> bool {
+    host.now_ms().saturating_sub(begun_ms) < PAGE_MS
 }
 
 /// One object by its natural key.

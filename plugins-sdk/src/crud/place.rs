@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::binding::{KindBinding, Within};
 use super::field::{at, plain};
 use super::read::{self, Ask, Row};
+use super::several::{Several, together};
 use super::{Place, Vendor};
-use crate::{Fault, Host, fault};
+use crate::{Completeness, Fault, Host, fault};
 
 /// The places that a kind has a list or settings in, those alone that are meant at every level.
 pub(crate) fn all(
@@ -21,10 +22,41 @@ pub(crate) fn all(
     let mut out = Vec::new();
     for place in all(vendor, host, &parent, scope, is_meant)? {
         let rows = read::all(vendor, host, &parent, Ask::of(&place))?;
-        let places = rows.iter().filter(|row| read::has(&row.value, &within.only, &place));
-        out.extend(places.filter_map(|row| of_row(within, row)).filter(|place| is_meant(within, place)));
+        out.extend(below(within, &place, rows, is_meant));
     }
     Ok(out)
+}
+
+/// As [`all`], without what belongs to parents that fail, and how much of it that is. The fault only where all of them
+/// fail. A list lacks those objects; what is planned needs to know all of them.
+pub(crate) fn reachable(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    scope: &Place,
+    is_meant: &dyn Fn(&Within, &Place) -> bool,
+) -> Result<(Vec<Place>, Completeness), Fault> {
+    let Some(within) = &binding.within else { return Ok((vec![scope.clone()], Completeness::Complete)) };
+    let parent = KindBinding::of(host, &within.kind)?;
+    let (above, complete) = reachable(vendor, host, &parent, scope, is_meant)?;
+    let (mut out, mut several) = (Vec::new(), Several::default());
+    for place in above {
+        let rows = several.take(read::all(vendor, host, &parent, Ask::of(&place)));
+        out.extend(below(within, &place, rows.unwrap_or_default(), is_meant));
+    }
+    let complete = together(complete, several.complete());
+    several.fault().map_or(Ok((out, complete)), Err)
+}
+
+/// The places below the rows of a parent.
+fn below(
+    within: &Within,
+    place: &Place,
+    rows: Vec<Row>,
+    is_meant: &dyn Fn(&Within, &Place) -> bool,
+) -> Vec<Place> {
+    let places = rows.iter().filter(|row| read::has(&row.value, &within.only, place));
+    places.filter_map(|row| of_row(within, row)).filter(|place| is_meant(within, place)).collect()
 }
 
 /// Whether the parameters by which people know a parent are those that a caller names.

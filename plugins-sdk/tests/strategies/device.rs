@@ -60,6 +60,8 @@ pub(crate) struct Device {
     pub(crate) intruder: Cell<Option<usize>>,
     /// Reads whose path has this are answered with that.
     pub(crate) rubbish: RefCell<Option<(String, Value)>>,
+    /// Reads whose path and query have this are answered with that status.
+    pub(crate) failing: RefCell<Vec<(&'static str, u16)>>,
     pub(crate) is_warning: Cell<bool>,
     /// Most rows that a page has, whatever is asked for.
     pub(crate) page_max: Cell<usize>,
@@ -121,6 +123,10 @@ impl Device {
         body.extend(body_of(request));
         if request.method == Method::Get || path.starts_with("/query/") {
             self.reads.borrow_mut().push(request.path.clone());
+            let failing = self.failing.borrow();
+            if let Some((_, status)) = failing.iter().find(|(of, _)| request.path.contains(of)) {
+                return Ok(json_response(*status, &json!({})));
+            }
             let rubbish = self.rubbish.borrow();
             let (status, answer) = match &*rubbish {
                 Some((of, answer)) if path.contains(of.as_str()) => (200, answer.clone()),

@@ -43,10 +43,18 @@ impl Vendor for Api {
         if self.is_form { Encoding::Form } else { Encoding::Json }
     }
 
+    fn places_of_page(&self) -> usize {
+        64
+    }
+
     fn content(&self, response: &Response) -> Result<Value, Fault> {
         match response.status {
             200 => response.json(),
+            401 => Err(fault::authentication("the login is refused")),
+            403 => Err(fault::denied("the user may not read this")),
             404 => Err(fault::not_found("there is no such object")),
+            501 => Err(fault::unsupported("this version does not have it")),
+            504 => Err(fault::timeout("it took too long")),
             status => Err(fault::generic(format!("status {status}"))),
         }
     }
@@ -61,7 +69,11 @@ impl Vendor for Api {
                 }
                 None => Ok(Written::Done),
             },
+            401 => Err(fault::authentication("the login is refused")),
+            403 => Err(fault::denied("the user may not read this")),
             404 => Err(fault::not_found("there is no such object")),
+            501 => Err(fault::unsupported("this version does not have it")),
+            504 => Err(fault::timeout("it took too long")),
             409 => Err(fault::conflict("is another by now")),
             422 => Err(fault::invalid("is refused").with_field("/note", "is not liked")),
             status => Err(fault::generic(format!("status {status}")).with_effect(Effect::Possible)),

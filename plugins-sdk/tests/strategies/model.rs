@@ -254,18 +254,118 @@ fn parts_do_not_carry_the_other_parts_along() {
 }
 
 #[test]
-fn whole_object_keeps_what_the_list_told_and_one_that_cannot_be_read_is_left_out() {
+fn whole_object_keeps_what_the_list_told_and_of_one_that_cannot_be_read_the_list_tells() {
     let device = Device::new();
     put_profiles(&device);
-    *device.rubbish.borrow_mut() = Some(("/profiles/p2".to_owned(), json!(["no object"])));
-    let description = with_model(&json!([{ "from": "net.profile", "whole": true,
-        "fields": { "name": "name", "listed": "^.name" } }]));
-    let page = Json::list_model(&device.host(&description), "thing", None, None).unwrap();
+    device.failing.replace(vec![("/profiles/p2", 504)]);
+    let with = |more: &Value| {
+        let mut source = json!({ "from": "net.profile", "whole": true,
+            "fields": { "name": "name", "listed": "^.name", "unread": { "at": "!", "as": "flag" } } });
+        source.as_object_mut().unwrap().extend(device::fields(more));
+        with_model(&json!([source]))
+    };
+    let description = with(&json!({}));
+    let read =
+        |description: &Value| Json::list_model(&device.host(description), "thing", None, None).unwrap();
+    let page = read(&description);
     let shown: Vec<&str> = page.items.iter().map(|object| object.fields.as_str()).collect();
-    assert_eq!(shown, [r#"{"listed":"one","name":"one"}"#, r#"{"listed":"three","name":"three"}"#]);
+    assert_eq!(
+        shown,
+        [
+            r#"{"listed":"one","name":"one"}"#,
+            r#"{"listed":"two","name":"two","unread":true}"#,
+            r#"{"listed":"three","name":"three"}"#
+        ]
+    );
     assert!(matches!(page.complete, Completeness::Partial));
-    *device.rubbish.borrow_mut() = Some(("/profiles/".to_owned(), json!(["no object"])));
-    assert!(Json::list_model(&device.host(&description), "thing", None, None).is_err());
+    assert_eq!(page.items[1].key, "two", "it is the same object");
+    // Whether it is one that is left out stands in what was not read.
+    assert_eq!(read(&with(&json!({ "except": { "mode": "hidden" } }))).items.len(), 2);
+    for (status, is_right) in [(403, true), (504, false)] {
+        device.failing.replace(vec![("/profiles/", status)]);
+        let page = read(&description);
+        assert_eq!(page.items.len(), 3);
+        assert_eq!(matches!(page.complete, Completeness::RightsLimited), is_right);
+        assert_eq!(matches!(page.complete, Completeness::Partial), !is_right);
+    }
+}
+
+/// The objects of all pages, and how much of the list that is.
+fn pages(device: &Device, sources: &Value) -> Result<(Vec<String>, Vec<Completeness>), Fault> {
+    let description = with_model(sources);
+    let host = device.host(&description);
+    let (mut keys, mut complete, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
+    for _ in 0..50 {
+        let page = Json::list_model(&host, "thing", None, cursor.as_deref())?;
+        keys.extend(page.items.into_iter().map(|object| object.key));
+        complete.push(page.complete);
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok((keys, complete));
+        }
+    }
+    panic!("the pages do not end");
+}
+
+#[test]
+fn source_that_fails_hides_no_other_one() {
+    let device = Device::new();
+    put_profiles(&device);
+    put(&device, "/log", &[json!({ "id": "a" }), json!({ "id": "b" }), json!({ "id": "c" })]);
+    let log = json!({ "from": "log.offset", "key": ["id"] });
+    let profiles = json!({ "from": "net.profile", "key": ["id"] });
+    let both = json!([log, profiles]);
+    let read = |sources: &Value, failing: &[(&'static str, u16)]| {
+        device.failing.replace(failing.to_vec());
+        pages(&device, sources)
+    };
+    for (status, is_right) in [(403, true), (504, false)] {
+        for (failing, known) in [("/log", "p1 p2 p3"), ("/profiles", "a b c")] {
+            let (keys, complete) = read(&both, &[(failing, status)]).unwrap();
+            assert_eq!(keys.join(" "), known, "{failing} {status}");
+            let is_told = |one: &Completeness| match one {
+                Completeness::RightsLimited => is_right,
+                Completeness::Partial => !is_right,
+                _ => false,
+            };
+            assert!(complete.iter().any(is_told), "{failing} {status}: {complete:?}");
+        }
+    }
+    assert!(matches!(read(&both, &[("/log", 403), ("/profiles", 504)]), Err(Fault::Timeout(_))));
+    assert!(matches!(read(&both, &[("/log", 501), ("/profiles", 504)]), Err(Fault::Timeout(_))));
+    assert!(matches!(read(&both, &[("/log", 401)]), Err(Fault::Authentication(_))), "all are refused");
+    assert!(matches!(read(&json!([profiles]), &[("/profiles", 403)]), Err(Fault::Denied(_))));
+    let instead = json!([log, { "from": "net.profile", "key": ["id"], "instead": true }]);
+    assert!(matches!(read(&instead, &[("/log", 504)]), Err(Fault::Timeout(_))), "the device has the first");
+    // A page behind the first one.
+    device.page_max.set(2);
+    let (keys, complete) = read(&both, &[("/log?from=2", 501)]).unwrap();
+    assert_eq!(keys.join(" "), "a b p1 p2");
+    assert!(complete.iter().any(|one| matches!(one, Completeness::Partial)), "{complete:?}");
+}
+
+#[test]
+fn only_source_that_is_not_offered_fills_nothing() {
+    let (keys, complete) = pages(&Device::new(), &json!([{ "from": "gone.rows" }])).unwrap();
+    assert!(keys.is_empty() && matches!(complete[..], [Completeness::Complete]), "{complete:?}");
+}
+
+#[test]
+fn source_that_only_later_parents_have_is_offered() {
+    let device = Device::new();
+    put(&device, "/log", &[json!({ "id": "old" })]);
+    let nodes = (0..64).map(|at| json!({ "name": format!("x{at:02}"), "number": at, "role": "host" }));
+    let nodes: Vec<Value> = nodes.chain([json!({ "name": "n1", "number": 64, "role": "host" })]).collect();
+    put(&device, "/nodes", &nodes);
+    let sources = json!([
+        { "from": "host.slot" }, { "from": "log.offset", "key": ["id"], "instead": true },
+        { "from": "host.options" },
+    ]);
+    let (keys, complete) = pages(&device, &sources).unwrap();
+    assert_eq!(keys.join(" "), "n1:a n1:a:b n1");
+    assert!(complete.iter().all(|one| matches!(one, Completeness::Complete)), "{complete:?}");
+    device.others("/nodes", |rows| drop(rows.pop()));
+    assert_eq!(pages(&device, &sources).unwrap().0, ["old"]);
 }
 
 #[test]

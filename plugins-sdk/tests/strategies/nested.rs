@@ -1,7 +1,7 @@
 //! Objects that belong to others, and objects that move between them.
 
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Attribute, Fault, FaultExt, Listing, Stage, Standing};
+use heddle_sdk::{Adapter, Attribute, Completeness, Fault, FaultExt, Listing, Stage, Standing};
 use serde_json::json;
 
 use super::*;
@@ -147,9 +147,95 @@ fn a_parent_that_does_not_answer_makes_a_list_partial() {
     device.rubbish.replace(Some(("/nodes/n1/".to_owned(), json!("broken"))));
     for (kind, count) in [("host.slot", 1), ("host.options", 1)] {
         let page = Json::list_objects(&host, &Listing::of(kind, 9)).unwrap();
-        assert!(matches!(page.complete, heddle_sdk::Completeness::Partial), "{kind}");
+        assert!(matches!(page.complete, Completeness::Partial), "{kind}");
         assert_eq!(page.items.len(), count, "{kind}");
     }
     device.rubbish.replace(Some(("/nodes/n".to_owned(), json!("broken"))));
     assert!(Json::list_objects(&host, &Listing::of("host.options", 9)).is_err());
+}
+
+/// What a list says with these reads failing: its keys, and how much of it that is.
+fn failing(kind: &str, failing: &[(&'static str, u16)]) -> Result<(Vec<String>, Completeness), Fault> {
+    let (device, description) = (Device::new(), description());
+    device.failing.replace(failing.to_vec());
+    let page = Json::list_objects(&device.host(&description), &Listing::of(kind, 100))?;
+    Ok((page.items.into_iter().map(|object| object.reference.key).collect(), page.complete))
+}
+
+#[test]
+fn fault_of_one_parent_does_not_hide_that_of_another() {
+    let (first, second) = ("/nodes/n1/slots", "/nodes/n2/slots");
+    let fault = failing("host.slot", &[(first, 501), (second, 504)]).unwrap_err();
+    assert!(matches!(fault, Fault::Timeout(_)), "{fault:?}");
+    let fault = failing("host.slot", &[(first, 501), (second, 404)]).unwrap_err();
+    assert!(matches!(fault, Fault::Unsupported(_)), "{fault:?}");
+    let (keys, complete) = failing("host.slot", &[(first, 501)]).unwrap();
+    assert_eq!(keys, ["n2:a"]);
+    assert!(matches!(complete, Completeness::Complete), "the first has no slots");
+    for (status, is_right) in [(403, true), (504, false)] {
+        let (keys, complete) = failing("host.slot", &[(first, status)]).unwrap();
+        assert_eq!(keys, ["n2:a"]);
+        assert_eq!(matches!(complete, Completeness::RightsLimited), is_right, "{complete:?}");
+        assert_eq!(matches!(complete, Completeness::Partial), !is_right, "{complete:?}");
+    }
+}
+
+#[test]
+fn parents_of_parents_that_fail_make_a_list_partial_and_a_plan_impossible() {
+    let (keys, complete) = failing("host.card", &[("/nodes/n1/slots", 504)]).unwrap();
+    assert_eq!(keys, ["n2:a:00:1f.2"]);
+    assert!(matches!(complete, Completeness::Partial), "{complete:?}");
+    assert!(matches!(failing("host.card", &[("/slots", 504)]), Err(Fault::Timeout(_))));
+    assert!(matches!(failing("host.card", &[("/nodes", 504)]), Err(Fault::Timeout(_))));
+    let device = Device::new();
+    device.failing.replace(vec![("/nodes/n1/slots", 504)]);
+    // The other parent has such an object: whether this one has it too is not known.
+    let fault = refused(&device, &[update("card", &json!({ "slot": "a", "bus": "00:1f.2", "mode": "hba" }))]);
+    assert!(matches!(fault, Fault::Timeout(_)), "{fault:?}");
+}
+
+#[test]
+fn parents_without_a_part_of_the_api_do_not_end_the_list() {
+    let (device, description) = (Device::new(), description());
+    // These have no slots, as if their software had none.
+    let without =
+        |at: usize| device::fields(&json!({ "name": format!("x{at:02}"), "number": at, "role": "host" }));
+    device.others("/nodes", |rows| {
+        let known = std::mem::take(rows);
+        rows.extend((0..64).map(without));
+        rows.extend(known);
+    });
+    let read = |host: &dyn Host| {
+        let (mut keys, mut cursor, mut pages) = (Vec::new(), None::<String>, 0);
+        loop {
+            let listing = Listing { cursor: cursor.as_deref(), ..Listing::of("host.slot", 100) };
+            let page = Json::list_objects(host, &listing).unwrap();
+            assert!(matches!(page.complete, Completeness::Complete));
+            keys.extend(page.items.into_iter().map(|object| object.reference.key));
+            pages += 1;
+            cursor = page.next;
+            if cursor.is_none() {
+                return (keys.join(" "), pages);
+            }
+        }
+    };
+    assert_eq!(read(&device.host(&description)), ("n1:a n1:a:b n2:a".to_owned(), 2));
+    let slow = Slow(device.host(&description));
+    assert_eq!(read(&slow), ("n1:a n1:a:b n2:a".to_owned(), 3), "a page of a slow device has fewer parents");
+}
+
+/// A device that takes a tenth of a second for each answer.
+struct Slow<'d>(FakeHost<'d>);
+
+impl Host for Slow<'_> {
+    fn send(&self, request: Request, auth: Auth) -> Result<Response, Fault> {
+        self.0.now_ms.set(self.0.now_ms.get() + 100);
+        self.0.send(request, auth)
+    }
+    fn now_ms(&self) -> u64 {
+        self.0.now_ms()
+    }
+    fn kind_binding(&self, id: &str) -> Option<Value> {
+        self.0.kind_binding(id)
+    }
 }

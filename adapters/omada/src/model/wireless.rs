@@ -19,7 +19,7 @@ const RADIOS: [(&str, &str); 5] = [
 
 /// How stations prove themselves, in which bands, and in which VLAN they are.
 pub(super) fn ssid(row: &Value, fields: &mut Map<String, Value>) {
-    set(fields, "security", Some(json!(security(row))));
+    set(fields, "security", row.get("security").map(|_| json!(security(row))));
     if let Some(band) = row["band"].as_u64() {
         let bands = BANDS.iter().filter(|(bit, _)| band & bit != 0).map(|(_, name)| json!(name));
         set(fields, "bands", Some(bands.collect()));

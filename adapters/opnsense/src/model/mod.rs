@@ -36,10 +36,9 @@ pub(crate) fn list(
     }
     let (mut order, inner) = Order::of(cursor);
     let mut page = crud::list_model(&VENDOR, host, kind, site, inner)?;
-    if page.items.is_empty() {
-        return Ok(page);
-    }
-    if let Some(network) = Network::for_kind(host, kind)? {
+    if !page.items.is_empty()
+        && let Some(network) = Network::for_kind(host, kind)?
+    {
         page.items.iter_mut().for_each(|item| network.complete(kind, item));
     }
     order.number(kind, &mut page.items);

@@ -14,6 +14,10 @@ pub(super) fn guest(row: &Value, fields: &mut Map<String, Value>) {
     if fields.get("state") == Some(&json!("stopped")) && text_of(row, "lock") == "suspended" {
         fields.insert("state".to_owned(), json!("suspended"));
     }
+    // The list of the cluster does not tell of them.
+    if row.get("!").is_some() {
+        return;
+    }
     let texts = (0..NICS_MAX).map(|at| text_of(row, &format!("net{at}"))).filter(|text| !text.is_empty());
     let (mut nics, mut addresses) = (Vec::new(), Vec::new());
     for text in texts {

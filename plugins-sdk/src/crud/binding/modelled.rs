@@ -21,7 +21,8 @@ pub struct ModelBinding {
 /// Places are dotted, as in other bindings. Beside what the row has, `$` holds the parameters of its paths (`$.node`)
 /// and `&` what is joined to it (`&.zone.type`). Where [`Source::each`] is given, `^` is the row that the part stands in
 /// (`^.name`), without its parts, and `@` the name of the part in its object, or the part itself where it is a text or
-/// number of a list; else, where [`Source::whole`] is given, `^` is the row as the list has it.
+/// number of a list; else, where [`Source::whole`] is given, `^` is the row as the list has it, and `!` is true where the
+/// object could not be read and the list alone tells of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Source {

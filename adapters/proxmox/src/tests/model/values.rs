@@ -46,7 +46,15 @@ fn node_that_is_away_is_told_with_what_is_known_of_it() {
     // What is on it cannot be read, and is not told to be gone.
     let (guests, _, is_complete) = read(&device, "guest");
     assert!(!is_complete && guests.iter().any(|guest| guest.key == "101"));
-    assert!(guests.iter().all(|guest| guest.key != "102"));
+    // The cluster knows that there is such a guest, and not what cards it has.
+    let away = guests.iter().find(|guest| guest.key == "102").unwrap();
+    assert_eq!((&fields(away)["system"], fields(away).get("nics")), (&json!("pve2"), None));
+    // What the other node has is told.
+    for kind in ["backup", "disk", "interface", "volume", "snapshot", "firewall-rule"] {
+        let (objects, _, is_complete) = read(&device, kind);
+        assert!(!objects.is_empty(), "{kind}");
+        assert!(!is_complete || kind == "volume", "{kind}: the cluster knows of storages");
+    }
 }
 
 #[test]
