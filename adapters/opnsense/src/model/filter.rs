@@ -50,8 +50,16 @@ pub(super) fn rule(row: &Value, object: &mut Modelled) {
         _ => json!({ "kind": "floating" }),
     };
     put(object, "scope", Some(scope));
-    if !is_on(row, "interfacenot") {
-        put(object, "from", Some(interfaces));
+    // A rule for both ways has no side of its own; its scope names the interface.
+    let side = match object.fields.get("direction").and_then(Value::as_str) {
+        Some("out") => Some("to"),
+        Some("any") => None,
+        _ => Some("from"),
+    };
+    let is_told = !is_on(row, "interfacenot") && !interfaces.is_empty();
+    let is_lost = is_told && side.is_none() && interfaces.len() > 1;
+    if let Some(side) = side.filter(|_| is_told) {
+        put(object, side, Some(interfaces));
     }
     for side in ["source", "destination"] {
         let list = items(row, &format!("{side}_net"), ',');
@@ -60,7 +68,11 @@ pub(super) fn rule(row: &Value, object: &mut Modelled) {
         put(object, &format!("{side}_ports"), (!ports.is_empty()).then_some(ports));
     }
     put(object, "protocol", text(row, "protocol").map(str::to_lowercase));
-    put(object, "partial", Some(others(row)));
+    let mut others = others(row);
+    if is_lost {
+        others.push("interface");
+    }
+    put(object, "partial", Some(others));
 }
 
 /// What else a rule asks for, each once.
@@ -117,15 +129,26 @@ fn is_network(row: &Value, name: &str) -> bool {
 }
 
 /// A translation. What stands outside of a port forward is its destination, of an outbound rule its target.
+///
+/// The model has no word for addresses that are not meant, so these are left out, and none for rules by which packets are
+/// not translated.
 pub(super) fn nat(row: &Value, object: &mut Modelled) {
     let id = text(row, "uuid").unwrap_or_default();
     if id.starts_with("lockout") || id.starts_with("automatic") {
         object.origin = Origin::Derived;
     }
     put(object, "protocol", text(row, "protocol").map(str::to_lowercase));
+    if is_on(row, "nordr") || is_on(row, "nonat") {
+        put(object, "type", Some("unknown"));
+        object.fields.remove("passes");
+        return;
+    }
     let first = |names: &[&str]| names.iter().find_map(|name| text(row, name)).map(str::to_owned);
-    let source = first(&["source.network", "source_net"]);
-    let destination = first(&["destination.network", "destination_net"]);
+    let meant =
+        |names: &[&str], not: [&str; 2]| first(names).filter(|_| !not.iter().any(|not| is_on(row, not)));
+    let source = meant(&["source.network", "source_net"], ["source.not", "source_not"]);
+    let destination =
+        meant(&["destination.network", "destination_net"], ["destination.not", "destination_not"]);
     let (source, external, internal) = match object.fields.get("type").and_then(Value::as_str) {
         Some("port-forward") => (
             source,

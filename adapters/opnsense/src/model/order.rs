@@ -34,7 +34,8 @@ impl Order {
         for item in items {
             let Ok(Value::Object(mut fields)) = serde_json::from_str(&item.fields) else { continue };
             let list = match kind {
-                "nat-rule" => fields.get("type").map(Value::to_string),
+                // Exceptions stand among the translations that they are exceptions of.
+                "nat-rule" => item.native.as_ref().map(|native| native.kind.clone()),
                 _ => fields.get("scope").map(Value::to_string),
             };
             let seen = self.0.entry(list.unwrap_or_default()).or_default();

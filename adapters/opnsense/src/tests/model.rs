@@ -12,7 +12,7 @@ use super::device::{Device, description};
 use crate::{Opnsense, VENDOR};
 
 /// Items of lists that the household does not have, and what a person stores in them.
-const FURTHER: [(&str, &str); 16] = [
+const FURTHER: [(&str, &str); 23] = [
     ("Interfaces/Lagg:lagg", r#"{"laggif":"lagg0","members":"igb2,igb3","proto":"lacp","descr":"core"}"#),
     ("Interfaces/Bridge:bridged", r#"{"bridgeif":"bridge0","members":"opt1","descr":"joined"}"#),
     (
@@ -56,6 +56,31 @@ const FURTHER: [(&str, &str); 16] = [
         "Firewall/Filter:rules.rule",
         r#"{"interface":"lan,opt1","source_net":"10.0.0.0/8,web_servers,opt1","source_not":"1","destination_net":"(self)","protocol":"TCP","source_port":"1024-65535","destination_port":"1000-2000","action":"reject","log":"1","gateway":"WAN_GW","sequence":"9000","description":"odd"}"#,
     ),
+    (
+        "Firewall/Filter:rules.rule",
+        r#"{"interface":"wan","direction":"out","sequence":"9001","description":"leaving"}"#,
+    ),
+    (
+        "Firewall/Filter:rules.rule",
+        r#"{"interface":"lan,wan","direction":"any","sequence":"9002","description":"both ways"}"#,
+    ),
+    ("Firewall/Filter:rules.rule", r#"{"interface":"","sequence":"9003","description":"everywhere"}"#),
+    (
+        "Firewall/Filter:snatrules.rule",
+        r#"{"interface":"wan","source_net":"10.1.0.0/16","target":"wanip","nonat":"1","description":"as it is"}"#,
+    ),
+    (
+        "Firewall/Filter:snatrules.rule",
+        r#"{"interface":"wan","source_net":"10.2.0.0/16","source_not":"1","target":"wanip","description":"all but"}"#,
+    ),
+    (
+        "Firewall/DNat:rule",
+        r#"{"interface":"wan","protocol":"tcp","destination.network":"wanip","destination.port":"25","target":"192.168.1.20","local-port":"25","nordr":"1","descr":"no forward"}"#,
+    ),
+    (
+        "Firewall/DNat:rule",
+        r#"{"interface":"lan","protocol":"tcp","source.network":"lan","source.not":"1","destination.network":"lanip","destination.not":"1","destination.port":"53","target":"192.168.1.53","local-port":"53","descr":"caught"}"#,
+    ),
 ];
 
 fn filled() -> Device {
@@ -90,6 +115,8 @@ fn filled() -> Device {
             json!({ "do": "set", "node": node, "id": first(node), "fields": { name: value }, "apply": true });
         device.lab().edit(&edit).unwrap();
     }
+    let mode = json!({ "filter": { "general": { "snat_mode": "hybrid" } } });
+    device.person("firewall/source_nat/set", &mode);
     device.person("core/firmware/status", &json!({}));
     device.person("core/snapshots/add", &json!({ "name": "before" }));
     device
@@ -380,6 +407,39 @@ fn rules_stand_in_their_order_and_say_what_the_model_has_no_word_for() {
         json!({ "name": "web_servers", "type": "addresses", "members": ["192.168.1.20", "192.168.1.21"] });
     assert_eq!(of(&device, "address-group", "web_servers"), group);
     assert_eq!(of(&device, "address-group", "bogons"), json!({ "name": "bogons", "type": "addresses" }));
+}
+
+#[test]
+fn rules_name_the_side_that_they_are_on() {
+    let device = filled();
+    let sides = |label: &str| {
+        let rule = of(&device, "firewall-rule", label);
+        (rule.get("from").cloned(), rule.get("to").cloned())
+    };
+    assert_eq!(sides("leaving"), (None, Some(json!(["wan"]))));
+    assert_eq!(sides("odd"), (Some(json!(["lan", "opt1"])), None));
+    assert_eq!(sides("everywhere"), (None, None));
+    assert_eq!(sides("both ways"), (None, None));
+    assert_eq!(of(&device, "firewall-rule", "both ways")["partial"], json!(["interface"]));
+}
+
+#[test]
+fn translations_never_say_the_opposite() {
+    let device = filled();
+    let of = |label: &str| of(&device, "nat-rule", label);
+    for label in ["no forward", "as it is"] {
+        let exception = of(label);
+        assert_eq!(exception["type"], "unknown", "{label}");
+        for name in ["source", "external", "internal", "passes"] {
+            assert_eq!(exception.get(name), None, "{label}");
+        }
+    }
+    assert_eq!(of("all but").get("internal"), None);
+    let caught = of("caught");
+    assert_eq!(
+        (caught.get("source"), &caught["external"], &caught["internal"]),
+        (None, &json!({ "ports": ["53"] }), &json!({ "addresses": ["192.168.1.53"], "ports": ["53"] }))
+    );
 }
 
 #[test]
