@@ -58,6 +58,16 @@ fn node_that_is_away_is_told_with_what_is_known_of_it() {
 }
 
 #[test]
+fn storages_are_asked_for_their_backups_alone() {
+    let device = cluster();
+    let (backups, ..) = read(&device, "backup");
+    let asked = device.asked.borrow();
+    let contents: Vec<&String> = asked.iter().filter(|path| path.contains("/content")).collect();
+    assert!(!backups.is_empty() && !contents.is_empty());
+    assert!(contents.iter().all(|path| path.ends_with("/content?content=backup")), "{contents:?}");
+}
+
+#[test]
 fn interfaces_know_what_they_stand_on_and_are_a_part_of() {
     let device = cluster();
     assert_eq!(
