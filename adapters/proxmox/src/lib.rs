@@ -53,7 +53,9 @@ impl Adapter for Proxmox {
         site: Option<&str>,
         cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
-        crud::list_model(&Vendor::of(host), host, kind, site, cursor)
+        let mut page = crud::list_model(&Vendor::of(host), host, kind, site, cursor)?;
+        model::distinguish(kind, &mut page.items);
+        Ok(page)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         let mut plan = crud::plan(&Vendor::of(host), host, changes)?;

@@ -6,6 +6,7 @@ mod networks;
 mod rules;
 mod storages;
 
+use heddle_sdk::ModelObject;
 use heddle_sdk::crud::Modelled;
 use serde_json::{Map, Value, json};
 
@@ -28,6 +29,13 @@ pub(crate) fn complete(kind: &str, row: &Value, object: &mut Modelled) -> bool {
         _ => {}
     }
     true
+}
+
+/// Tells objects of a page apart that the vendor does not.
+pub(crate) fn distinguish(kind: &str, items: &mut [ModelObject]) {
+    if kind == "disk" {
+        storages::distinguish(items);
+    }
 }
 
 /// Names that end with a slash are completed by a parameter of the object's paths: `qemu/` by the number of the guest.

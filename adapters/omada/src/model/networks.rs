@@ -47,6 +47,10 @@ pub(super) fn port(row: &Value, object: &mut Modelled) {
         let isolated = row["&"]["profile"].get("portIsolationEnable").filter(|value| value.is_boolean());
         set(fields, "isolated", isolated.cloned());
     }
+    // What was no VLAN is left out already, and the network may tell which one it is.
+    if !fields.contains_key("native_vlan") {
+        set(fields, "native_vlan", vlan_id(&text(&row["&"]["native"], "vlan")).map(Value::from));
+    }
     if fields.get("tagged_mode").is_some_and(|mode| mode != "list") {
         fields.remove("tagged_vlans");
     }
@@ -111,7 +115,25 @@ pub(super) fn only_vlan(text: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use heddle_sdk::Origin;
+
     use super::*;
+
+    #[test]
+    fn network_tells_the_native_vlan_where_the_port_has_none() {
+        for (known, native) in [(None, Some(json!(20))), (Some(json!(7)), Some(json!(7)))] {
+            let fields = known.map(|id| ("native_vlan".to_owned(), id));
+            let mut port = Modelled {
+                key: "m:1".to_owned(),
+                label: "1".to_owned(),
+                origin: Origin::Own,
+                device: None,
+                fields: fields.into_iter().collect(),
+            };
+            super::port(&json!({ "&": { "native": { "vlan": 20 } } }), &mut port);
+            assert_eq!(port.fields.get("native_vlan"), native.as_ref());
+        }
+    }
 
     #[test]
     fn subnets_are_prefixes_of_their_gateway() {

@@ -25,10 +25,20 @@ pub(super) fn vlan(row: &Value, fields: &mut Map<String, Value>) {
     let subnets = rows(row, "subnets");
     let gateway = subnets.clone().map(|subnet| text_of(subnet, "gateway")).find(|text| !text.is_empty());
     fields.extend(gateway.map(|address| ("gateway".to_owned(), json!(address))));
-    if zone.is_object() {
-        let gives = serves(zone) && subnets.clone().any(|subnet| !ranges(subnet).is_empty());
-        fields.insert("dhcp".to_owned(), json!(if gives { "server" } else { "none" }));
+    fields.extend(dhcp(row).map(|word| ("dhcp".to_owned(), json!(word))));
+}
+
+/// Whether the network gives addresses; none where neither its zone nor its subnets tell.
+fn dhcp(row: &Value) -> Option<&'static str> {
+    let (zone, subnets) = (&row["&"]["zone"], row["&"]["subnets"].as_array());
+    if !zone.is_object() {
+        return None;
     }
+    if !serves(zone) {
+        return Some("none");
+    }
+    let gives = subnets?.iter().any(|subnet| !ranges(subnet).is_empty());
+    Some(if gives { "server" } else { "none" })
 }
 
 /// The addresses that a subnet gives; false where it gives none.
@@ -71,6 +81,21 @@ fn ranges(subnet: &Value) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn network_gives_no_addresses_only_where_that_is_known() {
+        let zone = json!({ "type": "simple", "dhcp": "dnsmasq" });
+        let subnets = json!([{ "dhcp-range": "start-address=10.0.0.100,end-address=10.0.0.200" }]);
+        for (beside, word) in [
+            (json!({ "zone": zone, "subnets": subnets }), Some("server")),
+            (json!({ "zone": zone, "subnets": [] }), Some("none")),
+            (json!({ "zone": zone, "subnets": null }), None),
+            (json!({ "zone": { "type": "vlan" }, "subnets": null }), Some("none")),
+            (json!({ "zone": null, "subnets": subnets }), None),
+        ] {
+            assert_eq!(dhcp(&json!({ "&": beside })), word, "{beside}");
+        }
+    }
 
     #[test]
     fn ranges_are_read_in_every_form_that_versions_answer() {

@@ -1,5 +1,8 @@
 //! Storages, disks and backups. Each node lists a shared storage and all that is on it: one of them is taken.
 
+use std::collections::BTreeMap;
+
+use heddle_sdk::ModelObject;
 use heddle_sdk::crud::Modelled;
 use serde_json::Value;
 
@@ -55,6 +58,18 @@ pub(super) fn disk(row: &Value, object: &mut Modelled) {
     }
 }
 
+/// Gives disks of one node with the same serial number their paths, too. All disks of a node are on one page.
+pub(super) fn distinguish(items: &mut [ModelObject]) {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for item in items.iter() {
+        *known.entry(item.key.clone()).or_default() += 1;
+    }
+    for item in items.iter_mut().filter(|item| known.get(&item.key).is_some_and(|count| *count > 1)) {
+        // A disk's label is its path.
+        item.key = format!("{}:{}", item.key, item.label);
+    }
+}
+
 /// A backup belongs to its storage. False for what another node has listed.
 pub(super) fn backup(row: &Value, object: &mut Modelled) -> bool {
     let (node, storage) = (text_of(&row["$"], "node"), text_of(&row["$"], "storage"));
@@ -76,9 +91,25 @@ pub(super) fn backup(row: &Value, object: &mut Modelled) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use heddle_sdk::Origin;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn disks_with_the_same_serial_number_are_told_apart() {
+        let disk = |key: &str, label: &str| ModelObject {
+            key: key.to_owned(),
+            label: label.to_owned(),
+            origin: Origin::Own,
+            device: None,
+            native: None,
+            fields: String::new(),
+        };
+        let mut disks = [disk("a:7", "/dev/sda"), disk("a:8", "/dev/sdb"), disk("a:7", "/dev/sdc")];
+        distinguish(&mut disks);
+        assert_eq!(disks.map(|disk| disk.key), ["a:7:/dev/sda", "a:8", "a:7:/dev/sdc"]);
+    }
 
     #[test]
     fn one_node_speaks_for_a_shared_storage() {
