@@ -22,7 +22,7 @@ pub(crate) fn all(
     let mut out = Vec::new();
     for place in all(vendor, host, &parent, scope, is_meant)? {
         let rows = read::all(vendor, host, &parent, Ask::of(&place))?;
-        out.extend(below(within, &place, rows, is_meant));
+        out.extend(below(within, &place, &rows, is_meant));
     }
     Ok(out)
 }
@@ -42,7 +42,7 @@ pub(crate) fn reachable(
     let (mut out, mut several) = (Vec::new(), Several::default());
     for place in above {
         let rows = several.take(read::all(vendor, host, &parent, Ask::of(&place)));
-        out.extend(below(within, &place, rows.unwrap_or_default(), is_meant));
+        out.extend(below(within, &place, &rows.unwrap_or_default(), is_meant));
     }
     let complete = together(complete, several.complete());
     several.fault().map_or(Ok((out, complete)), Err)
@@ -52,7 +52,7 @@ pub(crate) fn reachable(
 fn below(
     within: &Within,
     place: &Place,
-    rows: Vec<Row>,
+    rows: &[Row],
     is_meant: &dyn Fn(&Within, &Place) -> bool,
 ) -> Vec<Place> {
     let places = rows.iter().filter(|row| read::has(&row.value, &within.only, place));

@@ -115,8 +115,8 @@ fn filled() -> Device {
             json!({ "do": "set", "node": node, "id": first(node), "fields": { name: value }, "apply": true });
         device.lab().edit(&edit).unwrap();
     }
-    let mode = json!({ "filter": { "general": { "snat_mode": "hybrid" } } });
-    device.person("firewall/source_nat/set", &mode);
+    let hybrid = json!({ "filter": { "general": { "snat_mode": "hybrid" } } });
+    device.person("firewall/source_nat/set", &hybrid);
     device.person("core/firmware/status", &json!({}));
     device.person("core/snapshots/add", &json!({ "name": "before" }));
     device
