@@ -10,9 +10,9 @@ use sqlx::{FromRow, QueryBuilder};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model_objects;
-use crate::select::affected;
+use crate::select::{Bind, Select, affected};
 
-/// Most sites of one controller.
+/// Most sites of one controller; of those that are gone as many are kept.
 pub const VENDOR_SITES_MAX: usize = 2_000;
 /// Rows of one statement.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -36,22 +36,55 @@ pub struct Row {
     pub last_seen_at: Timestamp,
 }
 
-/// All sites of a controller by their names, those that are gone among them. A chosen site that was removed counts
-/// as none.
+const SELECT: &str =
+    "SELECT v.site_ref, v.name, s.id AS mapped_to, COALESCE(s.id, c.site_id) AS site_id, v.is_ignored, v.is_present,
+    v.first_seen_at, v.last_seen_at";
+/// A chosen site that was removed counts as none.
+const FROM: &str = "FROM vendor_site v JOIN controller c ON c.id = v.controller_id
+    LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL";
+/// More rows than one controller has.
+const ROWS_MAX: i64 = 10_000;
+
+fn of(controller: ControllerId) -> Select {
+    Select::new(SELECT, FROM).and_bind("v.controller_id = ?", Bind::Id(controller.0))
+}
+
+/// Returns the sites of a controller by their names, and those that are gone for which a person chose something.
 pub async fn list(tx: &mut Tx, controller: ControllerId) -> Result<Vec<Row>> {
+    of(controller).all(tx, "v.name, v.site_ref", ROWS_MAX).await
+}
+
+/// Returns the sites of a controller that its last reading found, by their names.
+pub async fn present(tx: &mut Tx, controller: ControllerId) -> Result<Vec<Row>> {
+    of(controller).and("v.is_present").all(tx, "v.name, v.site_ref", ROWS_MAX).await
+}
+
+/// Returns one site of a controller, also one that is gone; `None` where it is not known.
+pub async fn find(tx: &mut Tx, controller: ControllerId, site_ref: &str) -> Result<Option<Row>> {
+    of(controller).and_bind("v.site_ref = ?", Bind::Text(site_ref.to_owned())).one(tx).await
+}
+
+/// A controller of which a vendor's site belongs to a site of ours.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct MappedFrom {
+    pub name: String,
+    /// The controller's own site.
+    pub site_id: SiteId,
+}
+
+/// Returns the controllers of which a person mapped a vendor's site to this site, by their names.
+pub async fn mapped_to(tx: &mut Tx, site: SiteId) -> Result<Vec<MappedFrom>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT v.site_ref, v.name, s.id AS mapped_to, COALESCE(s.id, c.site_id) AS site_id, v.is_ignored, v.is_present,
-            v.first_seen_at, v.last_seen_at
-        FROM vendor_site v JOIN controller c ON c.id = v.controller_id
-            LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL
-        WHERE v.controller_id = $1
-        ORDER BY v.name, v.site_ref")
-        .bind(controller)
+        SELECT c.name, c.site_id FROM controller c
+        WHERE c.deleted_at IS NULL AND c.id IN (SELECT v.controller_id FROM vendor_site v WHERE v.site_id = $1)
+        ORDER BY c.name, c.id")
+        .bind(site)
         .fetch_all(conn)
         .await)?)
 }
 
-/// Records which sites a controller has: all of them. What people chose for a site stays, also while it is gone.
+/// Records which sites a controller has: all of them. What people chose for a site stays while it is gone, of the
+/// [`VENDOR_SITES_MAX`] that were seen last; a site that is gone and for which nobody chose anything is forgotten.
 pub async fn record(
     tx: &mut Tx,
     controller: ControllerId,
@@ -92,6 +125,24 @@ pub async fn record(
             insert.build().execute(conn).await.map(|_| ())
         })?;
     }
+    forget_gone(tx, controller).await
+}
+
+/// Forgets sites that are gone.
+async fn forget_gone(tx: &mut Tx, controller: ControllerId) -> Result<()> {
+    let most = i64::try_from(VENDOR_SITES_MAX).unwrap_or(i64::MAX);
+    affected!(
+        tx,
+        sqlx::query(
+            "DELETE FROM vendor_site
+            WHERE controller_id = $1 AND NOT is_present AND ((site_id IS NULL AND NOT is_ignored) OR site_ref NOT IN (
+                SELECT v.site_ref FROM vendor_site v
+                WHERE v.controller_id = $1 AND NOT v.is_present AND (v.site_id IS NOT NULL OR v.is_ignored)
+                ORDER BY v.last_seen_at DESC, v.site_ref LIMIT CAST($2 AS BIGINT)))"
+        )
+        .bind(controller)
+        .bind(most)
+    );
     Ok(())
 }
 
@@ -179,3 +230,6 @@ pub async fn choose(
     );
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;
