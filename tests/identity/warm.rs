@@ -92,6 +92,7 @@ async fn add_device(server: &Server, admin: &Api) -> DeviceId {
         controller_id: controller.id,
         devices: &[device],
         sites: &std::collections::HashMap::new(),
+        unread: &std::collections::HashSet::new(),
         complete: Completeness::Partial,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await.unwrap();

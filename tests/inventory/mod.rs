@@ -4,6 +4,7 @@ mod bounds;
 mod changes;
 mod lists;
 mod restart;
+mod site_devices;
 mod sites;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,14 @@ pub(crate) struct Script {
     pages: BTreeMap<(String, String, String), Value>,
     /// Its sites.
     sites: Vec<&'static str>,
+    /// How many sites it has besides, with numbers as ids.
+    many_sites: usize,
+    /// Devices by site; one of its own where a site is not named.
+    devices: BTreeMap<&'static str, Value>,
+    /// Sites whose devices cannot be listed.
+    broken: BTreeSet<&'static str>,
+    /// A site whose devices are not listed before this is emptied.
+    held: Option<&'static str>,
     /// Lists that never answer.
     mute: BTreeSet<String>,
     /// What was asked for: kind and cursor.
@@ -37,6 +46,25 @@ type Shared = Arc<Mutex<Script>>;
 
 fn lock(script: &Shared) -> MutexGuard<'_, Script> {
     script.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The sites, and with `site` the devices of one.
+async fn sites(State(script): State<Shared>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    let Some(site) = query.get("site").map(String::as_str) else {
+        let script = lock(&script);
+        let many = (0..script.many_sites).map(|n| n.to_string());
+        let all: Vec<String> = script.sites.iter().map(ToString::to_string).chain(many).collect();
+        return Json(json!({ "sites": all })).into_response();
+    };
+    lock(&script).asked.push(("devices".to_owned(), site.to_owned()));
+    while lock(&script).held == Some(site) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let script = lock(&script);
+    if script.broken.contains(site) {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
+    Json(json!({ "devices": script.devices.get(site) })).into_response()
 }
 
 async fn model(
@@ -76,9 +104,8 @@ impl Device {
         let packages = tempfile::tempdir().expect("a folder can be made");
         lay_package(packages.path(), "1.0.0");
         let script = Shared::default();
-        let read = async |State(script): State<Shared>| Json(json!({ "sites": lock(&script).sites }));
         let routes = Router::new()
-            .route("/read", get(read))
+            .route("/read", get(sites))
             .route("/model/{kind}", get(model))
             .with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
@@ -124,7 +151,7 @@ impl Device {
         id_of(&controller)
     }
 
-    /// Waits until a page was asked for.
+    /// Waits until a page of a kind was asked for, or the devices of a site: `devices` and the site.
     pub(crate) async fn was_asked(&self, kind: &str, cursor: &str) {
         let wanted = (kind.to_owned(), cursor.to_owned());
         for _ in 0..600 {
@@ -166,13 +193,23 @@ impl Lab {
     }
 
     pub(crate) async fn start_with(database: Database, device: Device, options: Options) -> Self {
+        let lab = Self::registered(database, device, options).await;
+        lab.read().await;
+        lab
+    }
+
+    /// Of its first reading nothing is expected.
+    async fn start_unread(database: Database, device: Device) -> Self {
+        let options = device.options();
+        Self::registered(database, device, options).await
+    }
+
+    async fn registered(database: Database, device: Device, options: Options) -> Self {
         let server = Server::start_with(database, options).await;
         let api = server.set_up().await;
         let site = id_of(&api.get("/sites").await.expect_status(200).body["items"][0]);
         let controller = device.register(&api, "first", &site).await;
-        let lab = Self { server, api, site, controller, device };
-        lab.read().await;
-        lab
+        Self { server, api, site, controller, device }
     }
 
     /// Has the controller read to its end.

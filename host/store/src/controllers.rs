@@ -44,8 +44,9 @@ pub struct Controller {
     pub status: DeviceStatus,
     pub firmware: Option<String>,
     pub product: Option<String>,
-    /// When it was last read without an error.
+    /// When it was last read.
     pub last_sync_at: Option<Timestamp>,
+    /// Why it could not be read since, or what of it could not be read then; null where nothing was wrong.
     pub last_error: Option<String>,
     pub sync_interval_secs: i64,
     pub next_sync_at: Option<Timestamp>,

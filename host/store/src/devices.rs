@@ -5,7 +5,7 @@
 
 mod labels;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::device::DeviceState;
@@ -105,6 +105,8 @@ pub struct Seen<'a> {
     pub devices: &'a [SeenDevice],
     /// The sites of ours that the vendor's sites are; `site_id` where a device is at none of them.
     pub sites: &'a HashMap<String, SiteId>,
+    /// The vendor's sites whose devices were not listed: nothing is known of those.
+    pub unread: &'a HashSet<String>,
     /// Only a complete list says that a device which is not on it is gone.
     pub complete: Completeness,
 }
@@ -113,6 +115,31 @@ impl Seen<'_> {
     fn site_of(&self, device: &SeenDevice) -> SiteId {
         let mapped = device.site.as_ref().and_then(|site_ref| self.sites.get(site_ref));
         mapped.copied().unwrap_or(self.site_id)
+    }
+
+    /// The devices with their numbers on the list, each identity once.
+    ///
+    /// Several of the vendor's sites may list one device, such as a phone that was seen at each of them. It is where it is
+    /// online; else where it is stored, so that it does not move back and forth; else where it was listed last.
+    fn each_once(&self, stored: &HashMap<&str, &Device>) -> HashMap<&str, (usize, &SeenDevice)> {
+        let weight = |device: &SeenDevice| {
+            let is_stored_here =
+                stored.get(device.identity.as_str()).is_some_and(|d| d.site_ref == device.site);
+            (device.status == DeviceStatus::Online, is_stored_here)
+        };
+        let mut each: HashMap<&str, (usize, &SeenDevice)> = HashMap::new();
+        for (at, device) in self.devices.iter().enumerate() {
+            let other = each.get(device.identity.as_str());
+            if other.is_none_or(|(_, other)| weight(other) <= weight(device)) {
+                each.insert(&device.identity, (at, device));
+            }
+        }
+        each
+    }
+
+    /// Whether the lists would have the device if it were still there.
+    fn would_list(&self, device: &Device) -> bool {
+        device.site_ref.as_ref().is_none_or(|site_ref| !self.unread.contains(site_ref))
     }
 }
 
@@ -197,10 +224,9 @@ pub async fn list(
 }
 
 /// Records a reading: new devices are created, others updated, and with a
-/// complete list those that are missing go offline.
+/// complete list those that are missing go offline, except at sites that were not read.
 ///
 /// Gives one sighting per seen device, then one per device that went offline.
-/// Of two seen devices with the same identity the later one counts.
 pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<Vec<Sighting>> {
     let now = clock.now();
     let stored: Vec<Device> = Select::new(Device::TABLE.select, Device::TABLE.from)
@@ -208,10 +234,7 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
         .all(tx, "device.first_seen_at, device.id", i64::from(DEVICES_MAX))
         .await?;
     let stored: HashMap<&str, &Device> = stored.iter().map(|d| (d.identity.as_str(), d)).collect();
-    let mut fresh: HashMap<&str, (usize, &SeenDevice)> = HashMap::new();
-    for (at, device) in seen.devices.iter().enumerate() {
-        fresh.insert(&device.identity, (at, device));
-    }
+    let fresh = seen.each_once(&stored);
     let mut in_order: Vec<(usize, &SeenDevice)> = fresh.values().copied().collect();
     in_order.sort_by_key(|(at, _)| *at);
 
@@ -243,6 +266,7 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
             device.deleted_at.is_none()
                 && device.status != DeviceStatus::Offline
                 && !fresh.contains_key(device.identity.as_str())
+                && seen.would_list(device)
         };
         let mut missing: Vec<&Device> = stored.values().filter(gone).copied().collect();
         missing.sort_by_key(|device| (device.first_seen_at, device.id));

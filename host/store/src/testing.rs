@@ -276,6 +276,7 @@ impl World {
             controller_id: self.controller,
             devices,
             sites: &std::collections::HashMap::new(),
+            unread: &std::collections::HashSet::new(),
             complete: heddle_core::adapter::Completeness::Complete,
         };
         crate::devices::upsert_seen(tx, &seen, &self.clock).await.unwrap()

@@ -49,6 +49,7 @@ pub(super) async fn network(server: &Server) -> Network {
             controller_id: controller,
             devices: &seen,
             sites: &std::collections::HashMap::new(),
+            unread: &std::collections::HashSet::new(),
             complete: Completeness::Complete,
         };
         devices::upsert_seen(&mut tx, &seen, &app.clock).await.expect("devices can be written");

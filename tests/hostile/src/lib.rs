@@ -76,10 +76,12 @@ impl Adapter for Hostile {
     }
 
     fn list_devices(host: &dyn Host, site: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
-        host.send(Request::get("/read"), Auth::None)?;
-        let name = site.map_or_else(|| "hostile".to_owned(), |site| format!("hostile-{site}"));
-        let device = Device { kind: "router".into(), ..Device::named(name) };
-        Ok(DevicePage { items: vec![device], next: None, complete: Completeness::Complete })
+        let Some(site) = site else {
+            host.send(Request::get("/read"), Auth::None)?;
+            let device = Device { kind: "router".into(), ..Device::named("hostile") };
+            return Ok(DevicePage { items: vec![device], next: None, complete: Completeness::Complete });
+        };
+        model::devices(host, site)
     }
 
     fn list_sites(host: &dyn Host, _: Option<&str>) -> Result<SitePage, Fault> {

@@ -1,8 +1,8 @@
 //! Objects of the model as a device tells them, so that a test plays lists of every kind, also such as lie.
 
 use heddle_sdk::{
-    Auth, Completeness, Fault, Host, ModelObject, ModelPage, ObjectRef, Origin, Request, SitePage,
-    VendorSite, fault,
+    Auth, Completeness, Device, DevicePage, Fault, Host, ModelObject, ModelPage, ObjectRef, Origin, Request,
+    SitePage, Status, VendorSite, fault,
 };
 use serde_json::{Value, json};
 
@@ -15,6 +15,31 @@ pub(crate) fn sites(host: &dyn Host) -> Result<SitePage, Fault> {
         VendorSite { name: format!("Site {id}"), id }
     };
     Ok(SitePage { items: sites.iter().map(site).collect(), next: None })
+}
+
+/// The devices of a site as `/read?site={site}` says: `{"devices": [{"identity", "status", "firmware"}]}`; one without that. A
+/// status of 500 is a fault.
+pub(crate) fn devices(host: &dyn Host, site: &str) -> Result<DevicePage, Fault> {
+    let answer = host.send(Request::get(format!("/read?site={site}")), Auth::None)?;
+    if answer.status == 500 {
+        return Err(fault::generic("the list broke off"));
+    }
+    let told: Value = answer.json().unwrap_or_default();
+    let items = match told["devices"].as_array() {
+        Some(devices) => devices.iter().map(device).collect(),
+        None => vec![device(&json!({ "identity": format!("hostile-{site}") }))],
+    };
+    Ok(DevicePage { items, next: None, complete: Completeness::Complete })
+}
+
+fn device(told: &Value) -> Device {
+    let status = match told["status"].as_str() {
+        Some("online") => Status::Online,
+        Some("offline") => Status::Offline,
+        _ => Status::Unknown,
+    };
+    let named = Device::named(told["identity"].as_str().unwrap_or_default());
+    Device { kind: "router".into(), status, firmware: told["firmware"].as_str().map(str::to_owned), ..named }
 }
 
 /// A page as `/model/{kind}` says: `{"objects", "next", "complete"}`, with `{"many": [from, to]}` for objects with

@@ -24,7 +24,7 @@ use heddle_kernel::list_query;
 use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Rows, Verbs, actions};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use heddle_store::object::Object as _;
-use heddle_store::{Controller, Scope, Tx};
+use heddle_store::{Controller, Scope, Tx, vendor_sites};
 use serde_json::{Value, json};
 
 use crate::devices::declarations::{DEVICE_READ, DEVICE_STATE_CHANGED, DEVICE_WRITE};
@@ -130,9 +130,17 @@ impl Resource for Devices {
 
     async fn may_restore(device: &Device, tx: &mut Tx, _: &By) -> Result<(), Error> {
         let scope = Scope::organization(device.org_id);
-        match Controller::find(tx, &scope, device.controller_id).await? {
-            Some(_) => Ok(()),
-            None => Err(Error::conflict("controller of the device was removed: restore it first")),
+        if Controller::find(tx, &scope, device.controller_id).await?.is_none() {
+            return Err(Error::conflict("controller of the device was removed: restore it first"));
+        }
+        let Some(site_ref) = &device.site_ref else { return Ok(()) };
+        match vendor_sites::find(tx, device.controller_id, site_ref).await? {
+            Some(site) if site.is_ignored => Err(Error::conflict(format!(
+                "site '{}' of the device's controller is ignored; change that at \
+                 /controllers/{}/vendor-sites/{site_ref}",
+                site.name, device.controller_id
+            ))),
+            _ => Ok(()),
         }
     }
 }

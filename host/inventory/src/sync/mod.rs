@@ -23,7 +23,7 @@ use heddle_kernel::process::membership::Term;
 use heddle_store::controllers::{self, ControllerTarget, syncs};
 use model::Follows;
 use prometheus::IntCounterVec;
-use reading::Reading;
+use reading::{Failed, Reading};
 use slots::{Slot, Slots};
 use tokio::sync::Notify;
 
@@ -221,25 +221,26 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
 async fn keep(
     app: &SharedApp,
     controller: &ControllerTarget,
-    outcome: Result<Reading, Error>,
+    outcome: Result<Reading, Failed>,
     start: Start,
     slot: &Slot,
 ) -> Result<Option<Follows>, Error> {
-    let (error, ended) = match outcome {
-        Ok(reading) => match record::record(app, controller, &reading, start, slot).await {
+    let (failed, ended) = match outcome {
+        Ok(reading) => match record::record(app, controller, reading, start, slot).await {
             Ok(follows) => {
                 Ended::of(app).count(&controller.vendor, ReadingOutcome::Read);
                 return Ok(follows);
             }
-            Err(error) => (error, ReadingOutcome::Lost),
+            Err(error) => (Failed { error, sites: None }, ReadingOutcome::Lost),
         },
-        Err(error) => (error, ReadingOutcome::Failed),
+        Err(failed) => (failed, ReadingOutcome::Failed),
     };
+    let error = &failed.error;
     Ended::of(app).count(&controller.vendor, ended);
     tracing::warn!(
-        controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(&error),
+        controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(error),
         "controller {} cannot be read", controller.id
     );
-    record::record_failure(app, controller, &error, start).await?;
+    record::record_failure(app, controller, &failed, start).await?;
     Ok(None)
 }

@@ -1,4 +1,6 @@
 //! One reading of a controller: its identity, its sites, and every device that it lists.
+//!
+//! The devices of each of the vendor's sites are a list of their own. One that fails spoils no other.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use heddle_core::bounds::is_small;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
-use heddle_runtime::{Adapter, Call, LIGHT_BYTES};
+use heddle_runtime::{Adapter, Call, CallError, LIGHT_BYTES};
 use heddle_store::controllers::{ControllerTarget, syncs};
 use heddle_store::devices::DEVICES_MAX;
 use heddle_store::vendor_sites::{self, VENDOR_SITES_MAX};
@@ -16,8 +18,10 @@ use heddle_store::vendor_sites::{self, VENDOR_SITES_MAX};
 use super::storable;
 use crate::adapters::call_for;
 
-/// Most pages of one controller's device list; with more, the component would never end.
+/// Most pages of a list of sites, or of the devices of one site; with more, the component would never end.
 const PAGES_MAX: usize = 1000;
+/// How many sites an error names.
+const NAMED_MAX: usize = 3;
 /// Time limit of all calls of one reading together.
 const READING_LIMIT: Duration = Duration::from_mins(2);
 
@@ -30,14 +34,36 @@ pub(super) struct Reading {
     pub(super) version: String,
     /// The vendor's sites; none where the vendor has no sites.
     pub(super) sites: Vec<VendorSite>,
+    /// Ids of the sites whose devices were not read, because a person wants that or because the list failed.
+    pub(super) unread: HashSet<String>,
+    /// Why sites could not be read, although others were.
+    pub(super) error: Option<String>,
     pub(super) devices: Vec<SeenDevice>,
     pub(super) complete: Completeness,
 }
 
-pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Error> {
+/// Why there is no reading.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// The vendor's sites, where the controller listed them before: a person can ignore one that is to blame.
+    pub(super) sites: Option<Vec<VendorSite>>,
+}
+
+pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Failed> {
+    let mut sites = None;
+    let read = read_storable(app, controller, &mut sites).await;
+    read.map_err(|error| Failed { error, sites })
+}
+
+async fn read_storable(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    found: &mut Option<Vec<VendorSite>>,
+) -> Result<Reading, Error> {
     let took_too_long =
         || Error::from(Fault::new(FaultKind::Generic, "reading the controller took more than 2 minutes"));
-    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller))
+    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller, found))
         .await
         .map_err(|_elapsed| took_too_long())??;
     let listed = reading.devices.len();
@@ -63,30 +89,74 @@ async fn note(app: &SharedApp, controller: &ControllerTarget, seen: usize) -> Re
     Ok(tx.commit().await?)
 }
 
-async fn read_all(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Error> {
+async fn read_all(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    found: &mut Option<Vec<VendorSite>>,
+) -> Result<Reading, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let call = call_for(controller, &format!("sync-{}", controller.id))?;
     let profile = adapter.check(&call).await?;
     let sites = read_sites(&adapter, &call).await?;
+    *found = Some(sites.clone());
     let mut reading = Reading {
         product: storable::line(&profile.product),
         version: storable::line(&profile.version),
+        unread: HashSet::new(),
+        error: None,
         sites,
         devices: Vec::new(),
         complete: Completeness::Complete,
     };
-    let mut pages = Pages { app, controller, adapter, call, read: 0, noted: Instant::now() };
+    let mut pages = Pages { app, controller, adapter, call, noted: Instant::now() };
     if reading.sites.is_empty() {
         pages.read(None, &mut reading).await?;
         return Ok(reading);
     }
-    let ignored = ignored_sites(app, controller).await?;
-    let read: Vec<String> =
-        reading.sites.iter().filter(|site| !ignored.contains(&site.id)).map(|site| site.id.clone()).collect();
-    for site in &read {
-        pages.read(Some(site), &mut reading).await?;
+    reading.unread = ignored_sites(app, controller).await?;
+    let sites: Vec<VendorSite> =
+        reading.sites.iter().filter(|site| !reading.unread.contains(&site.id)).cloned().collect();
+    let mut failed = Vec::new();
+    for site in &sites {
+        if let Err(fault) = pages.read_site(site, &mut reading).await? {
+            failed.push(fault);
+            reading.unread.insert(site.id.clone());
+        }
     }
-    Ok(reading)
+    let has_read_none = failed.len() == sites.len();
+    reading.error = summary(&failed);
+    match failed.into_iter().next() {
+        Some(first) if has_read_none => Err(first.into()),
+        _ => Ok(reading),
+    }
+}
+
+/// Returns what is told of the sites that could not be read; `None` where all were.
+fn summary(failed: &[Fault]) -> Option<String> {
+    let mut told: Vec<String> = failed.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = failed.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        told.push(format!("{more} more sites could not be read"));
+    }
+    (!told.is_empty()).then(|| storable::message(&told.join("; ")))
+}
+
+/// The fault of a call where it says something of one site; the error where it says something of the controller.
+fn of_site(error: Error, site: &VendorSite) -> Result<Fault, Error> {
+    match error {
+        Error::Adapter(CallError::Fault(fault))
+            if !matches!(
+                fault.kind,
+                FaultKind::Connection
+                    | FaultKind::NotReady
+                    | FaultKind::Authentication
+                    | FaultKind::RateLimit
+            ) =>
+        {
+            Ok(Fault { message: format!("site '{}': {}", site.name, fault.message), ..fault })
+        }
+        error => Err(error),
+    }
 }
 
 /// The vendor's sites that a person wants nothing to be read of.
@@ -121,17 +191,32 @@ struct Pages<'a> {
     controller: &'a ControllerTarget,
     adapter: Adapter,
     call: Call,
-    /// How many were read, of all sites.
-    read: usize,
     noted: Instant,
 }
 
 impl Pages<'_> {
+    /// Reads the devices of a site. The inner error is a fault of this site alone: the reading is as it was before.
+    async fn read_site(
+        &mut self,
+        site: &VendorSite,
+        reading: &mut Reading,
+    ) -> Result<Result<(), Fault>, Error> {
+        let (devices, complete) = (reading.devices.len(), reading.complete);
+        let Err(error) = self.read(Some(&site.id), reading).await else { return Ok(Ok(())) };
+        let fault = of_site(error, site)?;
+        reading.devices.truncate(devices);
+        reading.complete = complete;
+        tracing::warn!(
+            controller.id = %self.controller.id, site_ref = %site.id, error = %fault,
+            "a site of controller {} cannot be read", self.controller.id
+        );
+        Ok(Err(fault))
+    }
+
     /// Reads the devices of a site, or of a controller without sites.
     async fn read(&mut self, site: Option<&str>, reading: &mut Reading) -> Result<(), Error> {
         let mut cursor: Option<String> = None;
-        while self.read < PAGES_MAX {
-            self.read += 1;
+        for _ in 0..PAGES_MAX {
             let page = self.adapter.list_devices(&self.call, site, cursor.as_deref()).await?;
             let at_site = |device| SeenDevice { site: site.map(str::to_owned), ..device };
             reading.devices.extend(page.items.into_iter().map(at_site));
@@ -154,5 +239,36 @@ impl Pages<'_> {
         let message =
             format!("device list of adapter '{}' has more than {PAGES_MAX} pages", self.adapter.id());
         Err(Fault::new(FaultKind::Generic, message).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(kind: FaultKind) -> Fault {
+        Fault::new(kind, "no")
+    }
+
+    #[test]
+    fn a_fault_says_something_of_its_site_or_of_the_controller() {
+        let site = VendorSite { id: "1".to_owned(), name: "Branch".to_owned() };
+        for kind in [FaultKind::Denied, FaultKind::NotFound, FaultKind::Timeout, FaultKind::Generic] {
+            assert_eq!(of_site(fault(kind).into(), &site).unwrap().message, "site 'Branch': no");
+        }
+        for kind in
+            [FaultKind::Connection, FaultKind::NotReady, FaultKind::Authentication, FaultKind::RateLimit]
+        {
+            of_site(fault(kind).into(), &site).unwrap_err();
+        }
+        of_site(CallError::Overload.into(), &site).unwrap_err();
+    }
+
+    #[test]
+    fn few_sites_that_failed_are_named() {
+        assert_eq!(summary(&[]), None);
+        assert_eq!(summary(&[fault(FaultKind::Denied)]).as_deref(), Some("no"));
+        let many: Vec<Fault> = (0..5).map(|_| fault(FaultKind::Denied)).collect();
+        assert_eq!(summary(&many).as_deref(), Some("no; no; no; 2 more sites could not be read"));
     }
 }

@@ -3,7 +3,7 @@
 //! The controller's row is locked first. The reading is dropped when the controller was removed, or is reached in
 //! another way now. When the controller was moved, the reading is recorded at its new place.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use heddle_core::adapter::DeviceStatus;
@@ -21,7 +21,7 @@ use heddle_store::{Tx, events, vendor_sites};
 use serde_json::{Value, json};
 
 use super::model::{self, Follows};
-use super::reading::Reading;
+use super::reading::{Failed, Reading};
 use super::slots::Slot;
 use super::{Start, storable};
 use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
@@ -45,7 +45,7 @@ impl Place {
 pub(super) async fn record(
     app: &SharedApp,
     controller: &ControllerTarget,
-    reading: &Reading,
+    mut reading: Reading,
     start: Start,
     slot: &Slot,
 ) -> Result<Option<Follows>, Error> {
@@ -55,28 +55,30 @@ pub(super) async fn record(
         return Ok(None);
     };
     let place = Place::of(controller, &held);
-    let sites = record_sites(&mut tx, place.controller, reading, app.clock.now()).await?;
+    let sites = record_sites(&mut tx, place.controller, &mut reading, app.clock.now()).await?;
     let seen = Seen {
         org_id: place.org,
         site_id: place.site,
         controller_id: place.controller,
         devices: &reading.devices,
         sites: &sites,
+        unread: &reading.unread,
         complete: reading.complete,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
     let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
     let is_requested = held.was_requested(start.at);
-    let wanted = Follows { is_requested, devices_seen };
+    let wanted = Follows { is_requested, devices_seen, error: reading.error.clone() };
     let follows = model::follow(&mut tx, app, controller, wanted, slot).await?;
     let result = SyncResult {
         status: DeviceStatus::Online,
-        error: None,
-        firmware: Some(reading.version.clone()),
-        product: Some(reading.product.clone()),
+        is_read: true,
+        error: reading.error.clone(),
+        firmware: Some(reading.version),
+        product: Some(reading.product),
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
-        owner: follows.map(|_| start.owner),
+        owner: follows.as_ref().map(|_| start.owner),
         now: app.clock.now(),
     };
     let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
@@ -96,7 +98,7 @@ pub(super) async fn record(
         let payload = json!({
             "controller_id": place.controller,
             "site_id": place.site,
-            "devices_seen": reading.devices.len(),
+            "devices_seen": devices_seen,
             "devices_changed": changed,
             "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
@@ -104,34 +106,40 @@ pub(super) async fn record(
     }
     events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     if follows.is_none() {
-        let end = SyncEnd { devices_seen, error: None, now: result.now };
+        let end = SyncEnd { devices_seen, is_read: true, error: reading.error.as_deref(), now: result.now };
         syncs::end(&mut tx, place.controller, &end).await?;
     }
     tx.commit().await?;
     Ok(follows)
 }
 
-/// Records the vendor's sites; returns the sites of ours that they are.
+/// Records the vendor's sites, and returns the sites of ours that they are. The devices of a site that a person has ignored
+/// since the reading began leave it.
 async fn record_sites(
     tx: &mut Tx,
     controller: ControllerId,
-    reading: &Reading,
+    reading: &mut Reading,
     now: Timestamp,
 ) -> Result<HashMap<String, SiteId>, Error> {
     vendor_sites::record(tx, controller, &reading.sites, now).await?;
     if reading.sites.is_empty() {
         return Ok(HashMap::new());
     }
-    let known = vendor_sites::list(tx, controller).await?;
+    let known = vendor_sites::present(tx, controller).await?;
+    let ignored: HashSet<&String> =
+        known.iter().filter(|site| site.is_ignored).map(|site| &site.site_ref).collect();
+    reading.devices.retain(|device| device.site.as_ref().is_none_or(|site| !ignored.contains(site)));
     Ok(known.into_iter().map(|site| (site.site_ref, site.site_id)).collect())
 }
 
 /// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
 /// its own device is offline and the other devices are unknown, each with its event, in the same transaction.
+///
+/// The vendor's sites are recorded where they were listed before.
 pub(super) async fn record_failure(
     app: &SharedApp,
     controller: &ControllerTarget,
-    error: &Error,
+    Failed { error, sites }: &Failed,
     start: Start,
 ) -> Result<(), Error> {
     let message = public_message(error);
@@ -140,9 +148,13 @@ pub(super) async fn record_failure(
         return drop_reading(tx, controller, start).await;
     };
     let place = Place::of(controller, &held);
+    if let Some(sites) = sites {
+        vendor_sites::record(&mut tx, place.controller, sites, app.clock.now()).await?;
+    }
     let status = status_after(error, held.status, held.last_sync_at.is_some());
     let result = SyncResult {
         status,
+        is_read: false,
         error: Some(message.clone()),
         firmware: None,
         product: None,
@@ -160,7 +172,7 @@ pub(super) async fn record_failure(
         }
         events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     }
-    let end = SyncEnd { devices_seen: 0, error: Some(&message), now: result.now };
+    let end = SyncEnd { devices_seen: 0, is_read: false, error: Some(&message), now: result.now };
     syncs::end(&mut tx, place.controller, &end).await?;
     tx.commit().await?;
     Ok(())
@@ -209,8 +221,10 @@ fn status_event(place: Place, status: DeviceStatus, message: Option<&str>) -> Ne
     event(place, CONTROLLER_STATUS_CHANGED, None, payload)
 }
 
-/// Returns the events of one device; none when it has not changed.
-fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
+/// Returns the events of one device; none when it has not changed. They are at the site of the device, which one of the
+/// vendor's sites may be, and not at the controller's own.
+fn sighting_events(of: Place, sighting: &Sighting) -> Vec<NewEvent> {
+    let place = Place { site: sighting.site_id, ..of };
     let ids = json!({
         "device_id": sighting.device_id,
         "controller_id": place.controller,
@@ -254,6 +268,7 @@ fn event(place: Place, event_type: EventType, device_id: Option<DeviceId>, paylo
 
 #[cfg(test)]
 mod tests {
+    use heddle_core::Clock;
     use heddle_core::fault::Fault;
 
     use super::*;
@@ -272,6 +287,30 @@ mod tests {
             assert_eq!(status_after(&error, DeviceStatus::Online, true), DeviceStatus::Online);
             assert_eq!(status_after(&error, DeviceStatus::Offline, true), DeviceStatus::Offline);
             assert_eq!(status_after(&error, DeviceStatus::Offline, false), DeviceStatus::Unknown);
+        }
+    }
+
+    #[test]
+    fn events_of_a_device_are_at_its_site() {
+        let clock = Clock::default();
+        let place = Place { org: clock.new_id(), site: clock.new_id(), controller: clock.new_id() };
+        let sighting = Sighting {
+            device_id: clock.new_id(),
+            site_id: clock.new_id(),
+            name: "ap".to_owned(),
+            state: DeviceState::Active,
+            novelty: Novelty::Known,
+            changed: vec!["firmware"],
+            status: Some(DeviceStatus::Offline),
+        };
+        let told = sighting_events(place, &sighting);
+        assert_eq!(told.len(), 3);
+        for event in told {
+            assert_eq!(
+                (event.site_id, event.controller_id),
+                (Some(sighting.site_id), Some(place.controller))
+            );
+            assert_eq!(event.payload["site_id"], json!(sighting.site_id));
         }
     }
 

@@ -23,7 +23,7 @@ use crate::select::{Bind, Scope, Select, affected, bind_all};
 pub struct Held {
     pub site_id: SiteId,
     pub status: DeviceStatus,
-    /// When it was last read without an error.
+    /// When it was last read.
     pub last_sync_at: Option<Timestamp>,
     next_sync_at: Option<Timestamp>,
     sync_requested: bool,
@@ -40,6 +40,9 @@ impl Held {
 #[derive(Debug, Clone)]
 pub struct SyncResult {
     pub status: DeviceStatus,
+    /// Whether it was read, if not every site of it.
+    pub is_read: bool,
+    /// Why it was not read, or what of it could not be.
     pub error: Option<String>,
     /// `None` keeps what is known.
     pub firmware: Option<String>,
@@ -78,7 +81,7 @@ pub async fn hold(tx: &mut Tx, read: &ControllerTarget, owner: ProcessId) -> Res
 
 /// Records how reading it ended; true when the status is another one than before.
 ///
-/// `last_sync_at` moves only without an error. What becomes of the devices of a controller that is offline now is
+/// `last_sync_at` moves only when it was read. What becomes of the devices of a controller that is offline now is
 /// [`crate::devices::lose_sight`], in the same transaction.
 pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> Result<bool> {
     let is_changed = set_status(tx, id, result.status, result.now).await?;
@@ -97,7 +100,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
         )
         .bind(id)
         .bind(result.error.as_ref())
-        .bind(result.error.is_none())
+        .bind(result.is_read)
         .bind(result.now)
         .bind(result.firmware.as_ref())
         .bind(result.product.as_ref())

@@ -39,7 +39,8 @@ pub struct SyncRow {
 #[derive(Debug, Clone)]
 pub struct SyncEnd<'a> {
     pub devices_seen: i64,
-    /// `None` when the controller was read.
+    pub is_read: bool,
+    /// Why the controller was not read, or what of it could not be.
     pub error: Option<&'a str>,
     pub now: Timestamp,
 }
@@ -69,7 +70,7 @@ pub struct SyncView {
     /// Devices that were listed so far.
     #[schemars(range(min = 0))]
     pub devices_seen: i64,
-    /// Why it failed; null where it did not.
+    /// Why it failed, or what could not be read although it succeeded; null where nothing was wrong.
     pub error: Option<String>,
     pub created_at: Timestamp,
     /// When the reading began; null before that.
@@ -182,7 +183,7 @@ pub async fn advance(tx: &mut Tx, controller: ControllerId, devices_seen: i64) -
 
 /// The reading of this controller ended. What was asked for after it began waits for the next one.
 pub async fn end(tx: &mut Tx, controller: ControllerId, end: &SyncEnd<'_>) -> Result<()> {
-    let state = if end.error.is_some() { SyncState::Failed } else { SyncState::Succeeded };
+    let state = if end.is_read { SyncState::Succeeded } else { SyncState::Failed };
     affected!(
         tx,
         sqlx::query(

@@ -70,7 +70,7 @@ on_both! {
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         assert!(!record_sync(&mut tx, world.controller, &result).await.unwrap());
         assert_eq!(due(&mut tx, world.process, now, &none, 10).await.unwrap().len(), 0);
-        result = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), firmware: None, now: now + TimeDelta::seconds(5), ..result };
+        result = SyncResult { status: DeviceStatus::Offline, is_read: false, error: Some("no answer".into()), firmware: None, now: now + TimeDelta::seconds(5), ..result };
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         let found = Controller::find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!((found.last_sync_at, found.firmware.as_deref(), found.last_error.as_deref()), (Some(now), Some("2"), Some("no answer")));
@@ -182,7 +182,7 @@ on_both! {
         world.see(&mut tx, &[seen("1"), seen("2")]).await;
         world.see(&mut tx, &[seen("1")]).await;
         record_sync(&mut tx, world.controller, &online(now)).await.unwrap();
-        let failed = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), ..online(now) };
+        let failed = SyncResult { status: DeviceStatus::Offline, is_read: false, error: Some("no answer".into()), ..online(now) };
         assert!(record_sync(&mut tx, world.controller, &failed).await.unwrap());
         let lost = crate::devices::lose_sight(&mut tx, world.controller, None, now).await.unwrap();
         let lost: Vec<_> = lost.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect();
@@ -259,6 +259,7 @@ async fn take(tx: &mut Tx, world: &World) {
 fn online(started_at: Timestamp) -> SyncResult {
     SyncResult {
         status: DeviceStatus::Online,
+        is_read: true,
         error: None,
         firmware: Some("2".into()),
         product: None,

@@ -27,8 +27,38 @@ on_both! {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
         world.see(&mut tx, &[seen("1")]).await;
-        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[], sites: &HashMap::new(), complete: Completeness::Partial };
+        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[], sites: &HashMap::new(), unread: &HashSet::new(), complete: Completeness::Partial };
         assert!(upsert_seen(&mut tx, &reading, &world.clock).await.unwrap().is_empty());
+    }
+
+    async fn a_device_that_several_sites_list_is_where_it_is_online_or_where_it_was(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let at = |site: &str, status| SeenDevice { site: Some(site.to_owned()), status, ..seen("phone") };
+        let (on, off) = (DeviceStatus::Online, DeviceStatus::Offline);
+        for (listed, place, why) in [
+            ([("a", off), ("b", off)], "b", "of two that are alike and new the later one"),
+            ([("a", on), ("b", off)], "a", "the one that is online"),
+            ([("a", off), ("b", off)], "a", "the one that is stored"),
+            ([("b", on), ("a", on)], "a", "the one that is stored"),
+            ([("a", on), ("b", on)], "a", "the one that is stored"),
+            ([("a", off), ("b", on)], "b", "the one that is online"),
+        ] {
+            let listed = listed.map(|(site, status)| at(site, status));
+            let told = world.see(&mut tx, &listed).await;
+            let found = Device::find(&mut tx, &world.scope(), told[0].device_id).await.unwrap().unwrap();
+            assert_eq!((found.site_ref.as_deref(), told.len()), (Some(place), 1), "{why}");
+        }
+    }
+
+    async fn nothing_is_said_of_a_site_that_was_not_read(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let at = |identity: &str, site: &str| SeenDevice { site: Some(site.to_owned()), ..seen(identity) };
+        world.see(&mut tx, &[at("1", "a"), at("2", "b")]).await;
+        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[], sites: &HashMap::new(), unread: &HashSet::from(["b".to_owned()]), complete: Completeness::Complete };
+        let told = upsert_seen(&mut tx, &reading, &world.clock).await.unwrap();
+        assert_eq!(told.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect::<Vec<_>>(), [("ap 1", Some(DeviceStatus::Offline))]);
     }
 
     async fn a_silent_controller_takes_its_own_device_along(db) {

@@ -32,12 +32,14 @@ use crate::model::InventorySettings;
 const MODEL_LIMIT: Duration = Duration::from_mins(2);
 
 /// What is read of the model after the devices of a controller.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Follows {
     /// A user asked for the reading: every list is read, however short ago it was.
     pub(super) is_requested: bool,
     /// Devices that the reading listed.
     pub(super) devices_seen: i64,
+    /// Why sites could not be read, although others were.
+    pub(super) error: Option<String>,
 }
 
 /// Says whether anything of the model is to be read now, in the transaction that records the devices. The controller has
@@ -84,11 +86,11 @@ async fn plan_for(
 /// Where kinds that are of the vendor's sites are read: at each site that is there and not ignored, or at the
 /// controller where the vendor has no sites.
 async fn places(tx: &mut Tx, controller: &ControllerTarget) -> Result<Vec<Place>, Error> {
-    let sites = vendor_sites::list(tx, controller.id).await?;
-    if !sites.iter().any(|site| site.is_present) {
+    let sites = vendor_sites::present(tx, controller.id).await?;
+    if sites.is_empty() {
         return Ok(vec![Place { site_ref: None, site_id: controller.site_id }]);
     }
-    let read = sites.into_iter().filter(|site| site.is_present && !site.is_ignored);
+    let read = sites.into_iter().filter(|site| !site.is_ignored);
     Ok(read.map(|site| Place { site_ref: Some(site.site_ref), site_id: site.site_id }).collect())
 }
 
@@ -99,10 +101,11 @@ pub(super) async fn read(
     start: Start,
     follows: Follows,
 ) -> Result<(), Error> {
-    let read = read_lists(app, controller, start, follows).await;
+    let read = read_lists(app, controller, start, follows.is_requested).await;
     let mut tx = app.db.write().await?;
     if controllers::release(&mut tx, controller.id, start.owner).await? {
-        let end = SyncEnd { devices_seen: follows.devices_seen, error: None, now: app.clock.now() };
+        let (devices_seen, error) = (follows.devices_seen, follows.error.as_deref());
+        let end = SyncEnd { devices_seen, is_read: true, error, now: app.clock.now() };
         syncs::end(&mut tx, controller.id, &end).await?;
     }
     tx.commit().await?;
@@ -113,13 +116,13 @@ async fn read_lists(
     app: &SharedApp,
     controller: &ControllerTarget,
     start: Start,
-    follows: Follows,
+    is_requested: bool,
 ) -> Result<(), Error> {
     let until = Instant::now() + MODEL_LIMIT;
     let adapter = app.adapter(&controller.vendor)?;
     let call = call_for(controller, &format!("inventory-{}", controller.id))?;
     let mut tx = app.db.read().await?;
-    let plan = plan_for(&mut tx, app, controller, follows.is_requested).await?;
+    let plan = plan_for(&mut tx, app, controller, is_requested).await?;
     drop(tx);
     for state in &plan.gone {
         if !record::forget(app, controller, start.owner, state).await? {
