@@ -180,3 +180,30 @@ on_both! {
     }
 }
 
+on_both! {
+    async fn a_caller_of_one_site_learns_of_it_and_of_no_other(database: Database) {
+        let lab = start(database).await;
+        let branch = branch(&lab).await;
+        let bo = member(&lab.server, "bo", Role::Viewer, &[(&branch, SiteLevel::Read)]).await;
+        let reads = ["/vendor-sites", "/inventory", "/sites"];
+        for read in reads {
+            bo.get(&lab.at(read)).await.expect_status(404);
+        }
+        lab.choose("b", &json!({ "site_id": branch })).await;
+        lab.device.tell_page("vlan", ("b", ""), json!({ "objects": [] }));
+        lab.read().await;
+        let sites = bo.get(&lab.at("/vendor-sites")).await.expect_status(200).body;
+        assert_eq!(each(sites.as_array().unwrap(), "site_ref"), ["b"]);
+        let lists = bo.get(&lab.at("/inventory")).await.expect_status(200).body;
+        assert_eq!((&lists["total"], &lists["items"][0]["site_ref"]), (&json!(1), &json!("b")), "{lists}");
+        let sites = bo.get(&lab.at("/sites")).await.expect_status(200).body;
+        assert_eq!((&sites["total"], &sites["items"][0]["id"]), (&json!(1), &json!(branch)), "{sites}");
+        bo.get(&lab.at("")).await.expect_status(404);
+        lab.device.script().sites = vec!["a"];
+        lab.read().await;
+        for read in reads {
+            bo.get(&lab.at(read)).await.expect_status(404);
+        }
+    }
+}
+

@@ -45,6 +45,7 @@ use serde_json::{Map, Value, json};
 
 use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
+pub(crate) use self::vendor_sites::found_with_sites;
 use crate::adapters::validate_settings;
 use crate::controllers::declarations::{CONTROLLER_READ, CONTROLLER_WRITE};
 use crate::sync::{Bell, SyncSettings};
@@ -267,7 +268,7 @@ async fn sites_of(
 ) -> Result<Answer<Page<Site>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let controller = found(&mut tx, &caller, id).await?;
+    let controller = found_with_sites(&mut tx, &caller, id).await?;
     let (sites, total) = sites::below(&mut tx, &caller.scope(), controller.id, page).await?;
     Ok(Answer(page.of(sites, total)))
 }
@@ -373,9 +374,9 @@ fn check_interval(secs: Option<u32>, checks: &mut Checks) {
     checks.require(fits, "sync_interval_secs", &message);
 }
 
-/// The site that a body names, when the caller may put controllers there.
+/// The site that a body names, when the caller may put controllers there. It is not removed before the transaction ends.
 async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Error> {
-    let found = Site::find(tx, &caller.scope(), id).await?;
+    let found = Site::lock(tx, &caller.scope(), id).await?;
     let site = found.ok_or_else(|| Error::field("site_id", "site not found"))?;
     caller.require_level(site.id, SiteLevel::Admin)?;
     Ok(site)

@@ -14,12 +14,12 @@ use heddle_kernel::nearest::nearest;
 use heddle_kernel::resource::By;
 use heddle_store::object::Object as _;
 use heddle_store::vendor_sites::{self, Choice, Row};
-use heddle_store::{Controller, Scope, Tx};
+use heddle_store::{Controller, Scope, SiteScope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Controllers, found, refuse_under_way, site_for};
+use super::{Controllers, refuse_under_way, site_for};
 use crate::sync::Bell;
 
 /// A site of the vendor's own, as the last readings of the controller found it.
@@ -104,10 +104,27 @@ async fn list(
     At(id): At<ControllerId>,
 ) -> Result<Answer<Vec<VendorSite>>, Error> {
     let mut tx = app.db.read().await?;
-    let controller = found(&mut tx, &caller, id).await?;
+    let controller = found_with_sites(&mut tx, &caller, id).await?;
     let mut sites = vendor_sites::list(&mut tx, controller.id).await?;
     sites.retain(|site| caller.may_access_site(site.site_id));
     Ok(Answer(sites.into_iter().map(VendorSite::from).collect()))
+}
+
+/// Returns the controller, if the caller sees it or what is at one of the vendor's sites below it.
+pub(crate) async fn found_with_sites(
+    tx: &mut Tx,
+    caller: &Caller,
+    id: ControllerId,
+) -> Result<Controller, Error> {
+    let missing = || Error::NotFound("controller");
+    let scope = Scope { sites: SiteScope::All, ..caller.scope() };
+    let controller = Controller::find(tx, &scope, id).await?.ok_or_else(missing)?;
+    if caller.may_access_site(controller.site_id) {
+        return Ok(controller);
+    }
+    let sites = vendor_sites::present(tx, id).await?;
+    let is_seen = sites.iter().any(|site| caller.may_access_site(site.site_id));
+    if is_seen { Ok(controller) } else { Err(missing()) }
 }
 
 /// The caller decides at the controller, at the site that the vendor's site leaves, and at the one that it goes to.

@@ -11,11 +11,11 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::list_query::ListQuery as _;
 use heddle_kernel::list_query;
-use heddle_store::Controller;
 use heddle_store::model_readings::{self, Shown};
-use heddle_store::object::Object as _;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::controllers::found_with_sites;
 
 list_query! {
     pub(super) struct ListQuery of Shown {}
@@ -71,8 +71,7 @@ pub(super) async fn list(
 ) -> Result<Answer<Page<Reading>>, Error> {
     let asked = query.listing()?;
     let mut tx = app.db.read().await?;
-    let controller = Controller::find(&mut tx, &caller.scope(), id).await?;
-    let controller = controller.ok_or(Error::NotFound("controller"))?;
+    let controller = found_with_sites(&mut tx, &caller, id).await?;
     let (items, total) = model_readings::page(&mut tx, &caller.scope(), controller.id, asked.order).await?;
     Ok(Answer(asked.page.of(items.into_iter().map(Reading::from).collect(), total)))
 }
