@@ -207,3 +207,17 @@ on_both! {
     }
 }
 
+on_both! {
+    async fn a_site_with_vendors_sites_is_not_removed(database: Database) {
+        let lab = start(database).await;
+        let branch = branch(&lab).await;
+        lab.choose("b", &json!({ "site_id": branch })).await;
+        let path = format!("/sites/{branch}");
+        let refused = lab.api.delete(&path).await.expect_status(409);
+        assert!(refused.message().contains("'first'"), "{}", refused.text);
+        lab.choose("b", &json!({ "site_id": null })).await;
+        lab.api.delete(&path).await.expect_status(204);
+        let refused = lab.api.post(&lab.at("/vendor-sites/b"), &json!({ "site_id": branch })).await.expect_status(422);
+        assert!(refused.text.contains("site not found"), "{}", refused.text);
+    }
+}

@@ -249,8 +249,12 @@ on_both! {
         world.map(&world.branch_ref, &json!({ "site_id": world.branch })).await;
         let seen = bo.get(&world.at("/vendor-sites")).await.expect_status(200).body;
         assert_eq!(seen.as_array().map(Vec::len), Some(1), "the site elsewhere is not shown");
-        // A removed site counts as none: the controller's own.
-        root.delete(&format!("/sites/{}", world.branch)).await.expect_status(204);
+        // A site that a vendor's site belongs to is not removed: its changes would be at none.
+        let branch = format!("/sites/{}", world.branch);
+        let refused = root.delete(&branch).await.expect_status(409).body;
+        assert!(refused.to_string().contains("'controller'"), "{refused}");
+        world.map(&world.branch_ref, &json!({ "site_id": null })).await;
+        root.delete(&branch).await.expect_status(204);
         let sites = world.vendor_sites().await;
         assert!(sites.iter().all(|site| site["site_id"] == json!(world.head)), "{sites:?}");
         drop(world.device);

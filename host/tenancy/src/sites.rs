@@ -18,6 +18,7 @@ use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Unique,
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use heddle_store::Tx;
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
+use heddle_store::vendor_sites::{self, MappedFrom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ use crate::declarations::{SITE_READ, SITE_WRITE};
 
 /// Index that keeps slugs of one organization unique.
 pub(crate) const SLUG_INDEX: &str = "site_slug";
+/// How many controllers an error names.
+const NAMED_MAX: usize = 20;
 /// Most rows of a page.
 pub const PER_PAGE_MAX: u32 = 100;
 
@@ -102,18 +105,38 @@ impl Resource for Sites {
         Some((site.id, SiteLevel::Admin))
     }
 
-    async fn may_remove(site: &Site, _: &mut Tx, _: &By) -> Result<(), Error> {
-        match site.controller_count {
-            0 => Ok(()),
-            count => Err(Error::conflict(format!(
+    async fn may_remove(site: &Site, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        if site.controller_count > 0 {
+            let count = site.controller_count;
+            return Err(Error::conflict(format!(
                 "site still has controllers ({count}): remove or move them first"
-            ))),
+            )));
         }
+        // Its changes and devices would be at a site that is not there.
+        let mapped = vendor_sites::mapped_to(tx, site.id).await?;
+        if mapped.is_empty() { Ok(()) } else { Err(still_mapped(&mapped, &by.caller)) }
     }
 
     async fn may_restore(site: &Site, tx: &mut Tx, by: &By) -> Result<(), Error> {
         quotas::check(tx, &by.app, site.org_id, quotas::Resource::Sites).await
     }
+}
+
+/// The refusal to remove a site to which the vendor's sites of these controllers are mapped. It names those that the caller
+/// may see.
+fn still_mapped(mapped: &[MappedFrom], caller: &Caller) -> Error {
+    let seen = mapped.iter().filter(|controller| caller.may_access_site(controller.site_id));
+    let mut named: Vec<String> =
+        seen.take(NAMED_MAX).map(|controller| format!("'{}'", controller.name)).collect();
+    let more = mapped.len() - named.len();
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    Error::conflict(format!(
+        "vendors' sites are mapped to this site, at the controllers: {}; map them to other sites first, at \
+         /controllers/{{controller_id}}/vendor-sites",
+        named.join(", ")
+    ))
 }
 
 impl Listed for Sites {
