@@ -276,17 +276,17 @@ pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<
     Ok(rows.iter().filter(is_pending).map(others).collect())
 }
 
-/// Changes of the same area of the controller that were applied later and still hold.
+/// Changes of the same area and vendor's site of the controller that were applied later and still hold.
 pub async fn later_dependents(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<ChangeId>> {
     Ok(on!(tx, conn => sqlx::query_scalar("
         SELECT id FROM change
-        WHERE controller_id = $1 AND area = $2 AND id <> $3 AND status = $4
+        WHERE controller_id = $1 AND site_ref IS NOT DISTINCT FROM $7 AND area = $2 AND id <> $3 AND status = $4
             AND applied_at > $5 AND reverted_by IS NULL AND NOT is_set
             AND (set_id IS NULL OR set_id <> $3)
         ORDER BY applied_at, id
         LIMIT CAST($6 AS BIGINT)")
         .bind(row.controller_id).bind(&row.area).bind(row.id).bind(ChangeStatus::Applied)
-        .bind(row.applied_at).bind(RELATED_MAX)
+        .bind(row.applied_at).bind(RELATED_MAX).bind(row.site_ref.as_ref())
         .fetch_all(conn)
         .await)?)
 }

@@ -177,6 +177,8 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let row = find(&mut tx, &world.scope(), one).await.unwrap().unwrap();
         assert_eq!(later_dependents(&mut tx, &row).await.unwrap(), [two]);
+        let elsewhere = ChangeRow { site_ref: Some("branch".to_owned()), ..row.clone() };
+        assert!(later_dependents(&mut tx, &elsewhere).await.unwrap().is_empty(), "at another site is another area");
         assert!(mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
         assert!(!mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
         assert!(later_dependents(&mut tx, &row).await.unwrap().is_empty());
