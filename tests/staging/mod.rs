@@ -7,6 +7,7 @@ mod kill;
 mod lists;
 mod native;
 mod path_cut;
+mod places;
 mod scenario;
 pub(crate) mod scripted;
 mod secrets;

@@ -18,6 +18,11 @@ use crate::support::{Api, Database, Options, Server};
 
 /// What the device says, and what it received.
 pub(super) struct Script {
+    /// The vendor's sites.
+    pub(super) sites: Vec<&'static str>,
+    /// How many plans were asked for, and whether they wait.
+    pub(super) plans: usize,
+    pub(super) holds_plans: bool,
     /// `{holds, undo_takes_all, touches, stages}`, and `{calls: {apply: 2}, once}`: how many calls a stage has, and
     /// whether none of them may be sent twice.
     pub(super) plan: Value,
@@ -68,6 +73,9 @@ impl Default for Script {
     fn default() -> Self {
         let then = [("apply", after()), ("undo", before()), ("restore", before())];
         Self {
+            sites: Vec::new(),
+            plans: 0,
+            holds_plans: false,
             plan: json!({ "holds": true, "undo_takes_all": true, "touches": [], "stages": ["apply", "confirm", "undo", "restore"] }),
             ready: BTreeMap::new(),
             said: BTreeMap::new(),
@@ -132,6 +140,14 @@ impl Script {
     }
 }
 
+async fn plan(State(script): State<Shared>) -> Json<Value> {
+    lock(&script).plans += 1;
+    while lock(&script).holds_plans {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Json(lock(&script).plan.clone())
+}
+
 async fn said(State(script): State<Shared>, At(stage): At<String>) -> Json<Value> {
     Json(lock(&script).said.get(&stage).cloned().unwrap_or(json!({})))
 }
@@ -178,7 +194,7 @@ impl Drop for Device {
 
 /// A server with the scripted adapter, and its device.
 pub(super) struct Scripted {
-    _server: Server,
+    pub(super) server: Server,
     pub(super) api: Api,
     pub(super) controller: String,
     device: Device,
@@ -206,8 +222,11 @@ impl Device {
         lay_package(packages.path(), "1.0.0");
         let script = Shared::default();
         let routes = Router::new()
-            .route("/read", get(async || Json(json!({}))))
-            .route("/plan", get(async |State(script): State<Shared>| Json(lock(&script).plan.clone())))
+            .route(
+                "/read",
+                get(async |State(script): State<Shared>| Json(json!({ "sites": lock(&script).sites }))),
+            )
+            .route("/plan", get(plan))
             .route("/write", post(write))
             .route("/said/{stage}", get(said))
             .route("/ready/{stage}", get(ready))
@@ -268,11 +287,15 @@ pub(super) async fn stage(api: &Api, controller: &str, name: &str) -> Value {
 
 impl Scripted {
     pub(super) async fn start(database: Database) -> Self {
-        let device = Device::start().await;
+        Self::start_on(database, Device::start().await).await
+    }
+
+    /// The device says what it should before it is registered.
+    pub(super) async fn start_on(database: Database, device: Device) -> Self {
         let server = Server::start_with(database, device.options()).await;
         let api = server.set_up().await;
         let controller = device.register(&api).await;
-        Self { _server: server, api, controller, device }
+        Self { server, api, controller, device }
     }
 
     pub(super) fn script(&self) -> MutexGuard<'_, Script> {

@@ -218,6 +218,9 @@ on_both! {
         world.map(&world.branch_ref, &json!({ "site_id": world.branch })).await;
         let there = world.devices(root, &world.branch).await;
         let first = root.get(&format!("/devices?site_id={}&sort=name", world.branch)).await.expect_status(200).body;
+        let area = format!("/gateway-omada-profiles/{}/changes/{RATE}?operation=create&site_ref=Branch", world.controller);
+        let applied = root.post(&area, &payload("guests")).await.expect_status(201).body;
+        root.post(&path(&applied, "apply"), &json!({ "force": true })).await.expect_status(200);
         let ignored = world.map(&world.branch_ref, &json!({ "is_ignored": true })).await;
         assert_eq!((&ignored["site_id"], &ignored["is_ignored"]), (&json!(world.branch), &json!(true)));
         assert_eq!(world.devices(root, &world.branch).await, 0);
@@ -227,6 +230,8 @@ on_both! {
         root.get(&named).await.expect_status(200);
         let refused = root.get(&format!("{named}?site_ref=Branch")).await.expect_status(422).body;
         assert!(refused.to_string().contains("ignored"), "{refused}");
+        let refused = root.post(&path(&applied, "revert"), &json!({})).await.expect_status(409).body;
+        assert!(refused.to_string().contains("site 'Branch' of the controller is ignored"), "{refused}");
         world.map(&world.branch_ref, &json!({ "is_ignored": false })).await;
         world.synced().await;
         assert_eq!(world.devices(root, &world.branch).await, there);

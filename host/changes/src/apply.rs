@@ -17,7 +17,7 @@ use serde_json::json;
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
-use super::place::place_of;
+use super::place;
 use super::{gates, new_key, set};
 use crate::declarations::ChangesSettings;
 
@@ -64,8 +64,8 @@ pub(super) async fn apply(
     gates::change_is_pending(row.status)?;
     gates::platform_is_writable(app)?;
     gates::force_is_given(request.force)?;
-    // The controller may have been moved to a site that the caller does not see since the change was staged.
-    place_of(app, caller, &row).await?;
+    // The controller may have been moved to a site where the caller may not write since the change was staged.
+    place::used_place_of(app, caller, &row).await?;
     // Everything that could keep the drive from starting is checked before the intent is recorded.
     let term = app.membership.term()?;
     let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;
@@ -150,6 +150,9 @@ async fn claim(
         Claim::Busy => return Err(controller_busy()),
         Claim::UnderWay => return Err(under_way(&row)),
     };
+    // The controller's row is held now: what was checked before may have been mapped elsewhere meanwhile.
+    gates::change_is_permitted(caller, &row)?;
+    place::used_place_in(&mut tx, app, caller, &row).await?;
     let row = match deadline {
         Some(deadline) => {
             let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };

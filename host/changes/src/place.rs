@@ -3,14 +3,15 @@
 //! Rights are those at the site of ours that the vendor's site is. A caller of that site needs no right at the
 //! controller's own, except for what belongs to the controller as a whole.
 
-use heddle_core::{ControllerId, SiteId};
+use heddle_core::{ControllerId, SiteId, SiteLevel};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::nearest::nearest;
 use heddle_store::changes::ChangeRow;
 use heddle_store::controllers::{self, ControllerTarget};
-use heddle_store::{Scope, SiteScope, vendor_sites};
+use heddle_store::object::Object as _;
+use heddle_store::{Controller, Scope, SiteScope, Tx, vendor_sites};
 
 /// How many sites an error names.
 const NAMED_MAX: usize = 20;
@@ -60,8 +61,7 @@ async fn seen(app: &App, caller: &Caller, asked: Asked<'_>) -> Result<Seen, Erro
     let target = controllers::find_target(&mut tx, &scope, asked.controller_id).await?;
     let controller = target.filter(|target| asked.vendor.is_none_or(|vendor| vendor == target.vendor));
     let controller = controller.ok_or_else(missing)?;
-    let mut sites = vendor_sites::list(&mut tx, controller.id).await?;
-    sites.retain(|site| site.is_present);
+    let mut sites = vendor_sites::present(&mut tx, controller.id).await?;
     let has_sites = !sites.is_empty();
     let is_asked = |site: SiteId| caller.may_access_site(site) && asked.site_id.is_none_or(|id| id == site);
     sites.retain(|site| is_asked(site.site_id));
@@ -153,24 +153,110 @@ fn refused(message: String) -> Error {
     Error::field("site_ref", message)
 }
 
-/// Returns where a change is for, as it is now: the controller may have been moved to a site that the caller does not
-/// see since the change was staged, and so may the vendor's site.
+/// Returns where a change is for, as it is now, if the caller may write there: the controller may have been moved since
+/// the change was staged, and so may the vendor's site.
+///
+/// The vendor's site may be ignored or gone, so that what was sent there can be compared and taken back.
 pub(super) async fn place_of(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Place, Error> {
+    let mut tx = app.db.read().await?;
+    Ok(found(&mut tx, caller, row).await?.0)
+}
+
+/// The same, for what is to be sent: refuses a place that is not read any more.
+pub(super) async fn used_place_of(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Place, Error> {
+    let mut tx = app.db.read().await?;
+    used_place_in(&mut tx, app, caller, row).await
+}
+
+/// [`used_place_of`] within a transaction.
+pub(super) async fn used_place_in(
+    tx: &mut Tx,
+    app: &App,
+    caller: &Caller,
+    row: &ChangeRow,
+) -> Result<Place, Error> {
+    let (place, site) = found(tx, caller, row).await?;
+    let controller = place.controller.id;
+    let Some(site_ref) = &row.site_ref else {
+        let has_sites =
+            is_of_site(app, &place, row)? && !vendor_sites::present(tx, controller).await?.is_empty();
+        if has_sites {
+            let message =
+                "the controller has sites by now, and the change names none; discard it and stage it again";
+            return Err(changed(message.to_owned()));
+        }
+        return Ok(place);
+    };
+    match site {
+        Some(site) if site.is_ignored => Err(changed(format!(
+            "site '{}' of the controller is ignored; change that at /controllers/{controller}/vendor-sites, or discard \
+             the change",
+            site.name
+        ))),
+        Some(site) if site.is_present => Ok(place),
+        _ => Err(changed(format!("site '{site_ref}' of the vendor's is gone; discard the change"))),
+    }
+}
+
+/// Requires the level to write where a change is for now. Where its controller was removed, the site that it was staged
+/// for decides.
+pub(super) async fn caller_may_write(tx: &mut Tx, caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
+    let everywhere = Scope::everything();
+    if controllers::find_target(tx, &everywhere, row.controller_id).await?.is_none() {
+        return caller.require_level(row.site_id, SiteLevel::Write);
+    }
+    found(tx, caller, row).await.map(|_| ())
+}
+
+/// Refuses where the place is another one than when it was looked up: the controller was moved, or the vendor's site was
+/// mapped elsewhere, is ignored or is gone. It stays the same until the transaction ends.
+pub(super) async fn place_is_the_same(tx: &mut Tx, place: &Place) -> Result<(), Error> {
+    let scope = Scope::organization(place.controller.org_id);
+    let controller = Controller::lock(tx, &scope, place.controller.id).await?;
+    let controller = controller.ok_or(Error::NotFound("controller"))?;
+    let now = match &place.site_ref {
+        Some(site_ref) => vendor_sites::place(tx, controller.id, site_ref).await?,
+        None => Some(controller.site_id),
+    };
+    if now == Some(place.site_id) {
+        return Ok(());
+    }
+    let message =
+        "the controller, or its site, belongs to another site by now or is not read any more; try again";
+    Err(changed(message.to_owned()))
+}
+
+fn changed(message: String) -> Error {
+    Error::Conflict { kind: "place_changed", message }
+}
+
+/// Whether a change writes anything that belongs to one of the vendor's sites.
+fn is_of_site(app: &App, place: &Place, row: &ChangeRow) -> Result<bool, Error> {
+    let adapter = app.adapter(&place.controller.vendor)?;
+    let features = &adapter.description().features;
+    let mut written = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
+    Ok(written.any(|id| features.iter().any(|feature| feature.id == *id && feature.is_of_site)))
+}
+
+/// The place of a change where the caller may write, and the vendor's site as far as it is known.
+async fn found(
+    tx: &mut Tx,
+    caller: &Caller,
+    row: &ChangeRow,
+) -> Result<(Place, Option<vendor_sites::Row>), Error> {
     let missing = || Error::NotFound("controller");
     let scope = Scope { sites: SiteScope::All, ..caller.scope() };
-    let mut tx = app.db.read().await?;
-    let controller =
-        controllers::find_target(&mut tx, &scope, row.controller_id).await?.ok_or_else(missing)?;
-    let sites = match &row.site_ref {
-        Some(_) => vendor_sites::list(&mut tx, controller.id).await?,
-        None => Vec::new(),
+    let controller = controllers::find_target(tx, &scope, row.controller_id).await?.ok_or_else(missing)?;
+    let site = match &row.site_ref {
+        Some(site_ref) => vendor_sites::find(tx, controller.id, site_ref).await?,
+        None => None,
     };
-    let site = row.site_ref.as_ref().and_then(|wanted| sites.iter().find(|site| site.site_ref == *wanted));
-    let site_id = site.map_or(controller.site_id, |site| site.site_id);
+    let site_id = site.as_ref().map_or(controller.site_id, |site| site.site_id);
     if !caller.may_access_site(site_id) {
         return Err(missing());
     }
-    Ok(Place { site_ref: row.site_ref.clone(), site_id, controller })
+    caller.require_level(site_id, SiteLevel::Write)?;
+    Ok((Place { site_ref: row.site_ref.clone(), site_id, controller }, site))
 }
 
 #[cfg(test)]

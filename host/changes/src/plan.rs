@@ -261,6 +261,7 @@ async fn stage_checked(
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
+    place::place_is_the_same(&mut tx, place).await?;
     let settings = organizations::settings_of(&mut tx, controller.org_id).await?;
     let row = changes::insert(
         &mut tx,
@@ -338,7 +339,7 @@ pub(super) async fn plan_again(
     gates::change_is_pending(row.status)?;
     gates::change_is_its_own(&row)?;
     gates::plan_may_be_made(&row)?;
-    let controller = place::place_of(app, caller, &row).await?.controller;
+    let controller = place::used_place_of(app, caller, &row).await?.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let row = new_key::current(app, row).await?;
     let specs = specs_of(&row);

@@ -11,7 +11,7 @@ use heddle_kernel::http::extract::Origin;
 use heddle_runtime::CallError;
 use heddle_store::changes::{self, ChangeRow};
 
-use super::place::place_of;
+use super::place::used_place_of;
 use super::plan::{self, Inverse, Request, secrets_of};
 use super::{gates, new_key, window};
 
@@ -68,13 +68,13 @@ async fn stage_inverse(
             message: "only a change that is applied and not yet taken back can be reverted".to_owned(),
         });
     }
+    let place = used_place_of(app, caller, &row).await?;
     let row = new_key::current(app, row).await?;
     let mut inverse = row.plan_inverse.clone().unwrap_or_default().into_iter();
     let first = inverse.next().ok_or_else(|| Error::Conflict {
         kind: "not_invertible",
         message: "change cannot be taken back by another change; its plan said so".to_owned(),
     })?;
-    let place = place_of(app, caller, &row).await?;
     let later = {
         let mut tx = app.db.read().await?;
         changes::later_dependents(&mut tx, &row).await?

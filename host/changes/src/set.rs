@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::apply::{find_row, get, under_way};
 use super::detail::Detail;
 use super::outcome::{Actor, Step, record};
-use super::place::place_of;
+use super::place::{caller_may_write, place_is_the_same, used_place_of};
 use super::plan::{self, secrets_of, specs_of, ttl};
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
 use super::{gates, new_key, settle};
@@ -127,15 +127,15 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let members = eligible(app, caller, ids).await?;
     let first = &members[0];
-    let place = place_of(app, caller, first).await?;
-    let controller = place.controller;
+    let place = used_place_of(app, caller, first).await?;
+    let controller = &place.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let mut secrets = SecretBook::default();
     for member in &members {
         secrets.entries.extend(secrets_of(app, member)?.entries);
     }
     let specs: Vec<ChangeSpec> = members.iter().flat_map(specs_of).collect();
-    let planned = plan::ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
+    let planned = plan::ask(&adapter, controller, &origin.request_id, &specs, &secrets).await?;
     let worst = members.iter().map(|member| member.danger).max().unwrap_or(first.danger);
     let danger = planned.plan.as_ref().map_or(worst, |(plan, _)| plan.danger.max(worst));
     gates::catastrophe_needs_site_admin(caller, danger)?;
@@ -143,6 +143,7 @@ pub(super) async fn create(
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
+    place_is_the_same(&mut tx, &place).await?;
     let settings = organizations::settings_of(&mut tx, controller.org_id).await?;
     let first_to_expire = members.iter().map(|member| member.expires_at).min();
     let mut also = specs.into_iter();
@@ -151,7 +152,7 @@ pub(super) async fn create(
         id,
         org_id: controller.org_id,
         site_id: place.site_id,
-        site_ref: place.site_ref,
+        site_ref: place.site_ref.clone(),
         controller_id: controller.id,
         vendor: controller.vendor.clone(),
         area: first.area.clone(),
@@ -228,6 +229,7 @@ pub(super) async fn discard(
         let now = app.clock.now();
         let mut tx = app.db.write().await?;
         let row = get(&mut tx, row.id).await?;
+        caller_may_write(&mut tx, caller, &row).await?;
         changes::free_members(&mut tx, &row, None, now).await?;
         let discarded =
             changes::discard(&mut tx, &caller.scope(), row.id, Some("set dissolved"), now).await?;

@@ -16,7 +16,7 @@ use super::apply::{get, under_way};
 use super::detail::{Detail, named, word};
 use super::ending::finish_in;
 use super::outcome::{Actor, Step, record};
-use super::place::place_of;
+use super::place::{caller_may_write, place_of};
 use super::plan::specs_of;
 use super::{drive, gates, set};
 use crate::declarations::CHANGE_DISCARDED;
@@ -173,6 +173,7 @@ pub(super) async fn discard(
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let mut row = get(&mut tx, id).await?;
+    caller_may_write(&mut tx, caller, &row).await?;
     if force && row.apply_step != ApplyStep::Idle {
         let message = "given up while the device gave no answer";
         let given_up = changes::give_up_unknown(&mut tx, &row, message, now).await?;

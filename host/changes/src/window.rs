@@ -17,6 +17,7 @@ use super::apply::{CONFIRM_SECS, answer, controller_busy, rest_within};
 use super::drive::{self, Rest, Start, held_message};
 use super::drivers::{DriverClaim, Drivers};
 use super::outcome::{Actor, Step, record};
+use super::place::place_of;
 use super::settle::compare_now;
 use super::{gates, set};
 
@@ -95,6 +96,7 @@ pub(super) async fn take_back(
 ) -> Result<ChangeRow, Error> {
     let id = row.id;
     gates::platform_is_writable(app)?;
+    place_of(app, caller, &row).await?;
     let held_by = row.apply_owner;
     let term = app.membership.term()?;
     drive::prepare(app, &row).await?;
