@@ -86,7 +86,9 @@ on_both! {
         let root = &world.lab.api;
         let changes = [world.stage("pending").await, world.stage("half done").await];
         let other = json!({ "standing": { "half": true }, "items": [], "foreign": [] });
-        world.lab.script().then.insert("apply".to_owned(), other);
+        for stage in ["apply", "undo", "restore"] {
+            world.lab.script().then.insert(stage.to_owned(), other.clone());
+        }
         assert_ne!(act(&world.bo, &changes[1], "apply").await.status, 200);
         let seen = root.get(&RouterLab::path(&changes[1], "")).await.expect_status(200).body;
         assert_eq!(seen["outcome"]["state"], "partial", "{seen}");
