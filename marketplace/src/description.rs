@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::error::PackageError;
 use crate::json::{self, StrictError};
-use crate::model;
+use crate::model::{self, ModelKind};
 
 /// Areas, kinds and features together.
 const ENTRIES_MAX: usize = 8_192;
@@ -44,9 +44,33 @@ pub struct Filled {
     pub fields: Vec<String>,
     #[serde(default, skip_serializing_if = "Per::is_site")]
     pub per: Per,
+    /// What people can ask of its objects, in the words of the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<Written>,
     /// What the package says of it to its own component; opaque to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Box<RawValue>>,
+}
+
+/// A verb of a kind of the model that the adapter can express in its own features.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Written {
+    /// Such as `create` or `poe-cycle`, as the `x-writes` of the kind's schema has it; one entry for each.
+    pub verb: String,
+    /// Those of the fields of the verb that the vendor has something for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// Operations of features of this package that it may become. The danger of the verb is that of the worst of them.
+    pub uses: Vec<Used>,
+}
+
+/// An operation of a feature of the package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Used {
+    pub feature: String,
+    pub operation: Operation,
 }
 
 /// What objects are of.
@@ -213,12 +237,17 @@ fn problem(description: &Description, id: &str) -> Option<String> {
             in_area("feature", &feature.id, &feature.area).or_else(|| of_feature(feature, id, &kinds))
         })
     };
-    titles.or_else(of_kinds).or_else(of_features).or_else(|| of_model(&description.model))
+    titles.or_else(of_kinds).or_else(of_features).or_else(|| of_model(description))
 }
 
-fn of_model(model: &[Filled]) -> Option<String> {
+fn of_model(description: &Description) -> Option<String> {
     let mut seen = HashSet::new();
-    model.iter().find_map(|filled| {
+    let operations: HashSet<(&str, Operation)> = description
+        .features
+        .iter()
+        .flat_map(|feature| feature.operations.iter().map(|one| (feature.id.as_str(), one.operation)))
+        .collect();
+    description.model.iter().find_map(|filled| {
         let kind = filled.kind.as_str();
         let Some(known) = model::find(kind) else {
             return Some(format!("the model has no kind '{}'", kind.chars().take(100).collect::<String>()));
@@ -232,7 +261,49 @@ fn of_model(model: &[Filled]) -> Option<String> {
         let secret = || {
             secret.map(|field| format!("the field '{field}' of '{kind}' is a secret, which is never read"))
         };
-        strange.or_else(secret).or_else(|| binding("model", kind, filled.binding.as_deref()))
+        strange
+            .or_else(secret)
+            .or_else(|| of_writes(known, &filled.writes, &operations))
+            .or_else(|| binding("model", kind, filled.binding.as_deref()))
+    })
+}
+
+fn of_writes(
+    kind: &ModelKind,
+    writes: &[Written],
+    operations: &HashSet<(&str, Operation)>,
+) -> Option<String> {
+    let mut seen = HashSet::new();
+    writes.iter().find_map(|written| {
+        let verb: String = written.verb.chars().take(100).collect();
+        if !kind.verbs().any(|known| known == written.verb) {
+            let known: Vec<&str> = kind.verbs().collect();
+            let known = if known.is_empty() {
+                "it is only read".to_owned()
+            } else {
+                format!("it has: {}", known.join(", "))
+            };
+            return Some(format!("the kind '{}' of the model has no verb '{verb}'; {known}", kind.id));
+        }
+        if !seen.insert(&written.verb) {
+            return Some(format!("the verb '{verb}' of the kind '{}' is written twice", kind.id));
+        }
+        let strange =
+            written.fields.iter().find(|field| !kind.written_fields(&verb).any(|one| one == *field));
+        if let Some(field) = strange {
+            return Some(format!("the verb '{verb}' of the kind '{}' takes no field '{field}'", kind.id));
+        }
+        if written.uses.is_empty() {
+            return Some(format!("the verb '{verb}' of the kind '{}' uses no feature", kind.id));
+        }
+        let unknown =
+            written.uses.iter().find(|used| !operations.contains(&(used.feature.as_str(), used.operation)));
+        unknown.map(|used| {
+            format!(
+                "the verb '{verb}' of the kind '{}' uses the operation '{}' of '{}', which is not declared",
+                kind.id, used.operation, used.feature
+            )
+        })
     })
 }
 
@@ -321,6 +392,32 @@ mod tests {
     fn a_sound_description_passes_and_is_written_as_it_was_read() {
         assert_eq!(serde_json::to_value(parsed(&good()).unwrap()).unwrap(), good());
         assert!(parsed(&json!({ "areas": [] })).unwrap().areas.is_empty());
+    }
+
+    #[test]
+    fn what_is_written_in_the_words_of_the_model_is_checked() {
+        let with = |writes: Value| {
+            let mut description = good();
+            description["model"] = json!([{ "kind": "vlan", "fields": ["vlan_id"], "writes": writes }]);
+            parsed(&description)
+        };
+        let uses = json!([{ "feature": "acme.firewall.rule", "operation": "create" }]);
+        let create = json!({ "verb": "create", "fields": ["vlan_id"], "uses": uses });
+        assert_eq!(with(json!([create])).unwrap().model[0].writes.len(), 1);
+        let not_declared = json!([{ "feature": "acme.firewall.rule", "operation": "delete" }]);
+        for (writes, said) in [
+            (json!([create, create]), "is written twice"),
+            (json!([{ "verb": "reboot", "uses": uses }]), "has no verb 'reboot'; it has: "),
+            (json!([{ "verb": "delete", "fields": ["name"], "uses": uses }]), "takes no field 'name'"),
+            (json!([{ "verb": "delete", "uses": [] }]), "uses no feature"),
+            (
+                json!([{ "verb": "delete", "uses": not_declared }]),
+                "'delete' of 'acme.firewall.rule', which is not",
+            ),
+        ] {
+            let refusal = with(writes).unwrap_err();
+            assert!(refusal.contains(said), "{refusal}");
+        }
     }
 
     #[test]

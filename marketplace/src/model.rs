@@ -1,6 +1,8 @@
 //! The model: kinds of object in words that all vendors share. Their schemas stand in `wit/model` and are part of the
 //! interface.
 
+mod payload;
+
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -98,6 +100,26 @@ impl ModelKind {
         self.document()["x-event"].as_str().unwrap_or("device")
     }
 
+    /// What features that write its objects begin with, such as `network.vlan`; none where it is only read.
+    pub fn feature(&self) -> Option<&str> {
+        self.document()["x-feature"].as_str()
+    }
+
+    /// What can be asked of its objects: `create`, `update`, `delete` and others, such as `poe-cycle`.
+    pub fn verbs(&self) -> impl Iterator<Item = &str> {
+        self.document()["x-writes"].as_object().into_iter().flatten().map(|(verb, _)| verb.as_str())
+    }
+
+    /// The fields that a verb takes beside the key; a field of a field is dotted, as in `poe.enabled`.
+    pub fn written_fields(&self, verb: &str) -> impl Iterator<Item = &str> {
+        self.document()["x-writes"][verb]["fields"].as_array().into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// JSON Schema of the payload of a verb; none where the kind does not know it.
+    pub fn payload_schema(&self, verb: &str) -> Option<Value> {
+        payload::schema(self.document(), verb)
+    }
+
     /// The fields that an object may have.
     pub fn properties(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.document()["properties"].as_object().into_iter().flatten()
@@ -157,6 +179,23 @@ mod tests {
             kind.schema().unwrap_or_else(|error| panic!("{}: {error}", kind.id));
             assert!(kind.properties().count() > 1 && kind.document()["title"].is_string(), "{}", kind.id);
             assert_eq!(kind.document()["additionalProperties"], false, "{}", kind.id);
+        }
+    }
+
+    #[test]
+    fn what_is_written_has_a_feature_and_fields_that_exist() {
+        let mut features = BTreeSet::new();
+        for kind in &KINDS {
+            assert_eq!(kind.feature().is_some(), kind.verbs().next().is_some(), "{}", kind.id);
+            assert!(kind.feature().is_none_or(|feature| features.insert(feature)), "{}", kind.id);
+            for verb in kind.verbs() {
+                let schema = kind.payload_schema(verb).unwrap();
+                Schema::compile(&schema).unwrap_or_else(|error| panic!("{} {verb}: {error}", kind.id));
+                for field in kind.written_fields(verb) {
+                    let pointer = format!("/properties/{}", field.replace('.', "/properties/"));
+                    assert!(schema.pointer(&pointer).is_some(), "{} {verb} {field}", kind.id);
+                }
+            }
         }
     }
 

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::{
     Attribute, Change, ChangePlan, Comparison, Completion, DevicePage, DeviceProfile, Effect, Fault,
-    FaultExt, Host, Live, ModelPage, Object, ObjectPage, Outcome, Readiness, Response, SitePage, Stage,
-    fault,
+    FaultExt, Host, Live, ModelChange, ModelPage, Object, ObjectPage, Outcome, Readiness, Response, SitePage,
+    Stage, fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
 ///
-/// What it manages stands in the package's `description.json`. An adapter that only reads leaves the last five functions
+/// What it manages stands in the package's `description.json`. An adapter that only reads leaves the last six functions
 /// as they are and describes no features. The interface files say what each function owes to the host.
 pub trait Adapter: 'static {
     /// Logs in and asks the device who it is.
@@ -43,6 +43,12 @@ pub trait Adapter: 'static {
         _cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         Err(fault::unsupported(format!("the kind '{kind}' of the model is not filled")))
+    }
+
+    /// What each change in the words of the model is in this adapter's own features.
+    fn express(_host: &dyn Host, changes: &[ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        let kind = changes.first().map_or("", |change| change.kind.as_str());
+        Err(fault::unsupported(format!("the kind '{kind}' of the model is only read")))
     }
 
     /// Computes every call of a set of changes beforehand.
@@ -171,6 +177,9 @@ impl<A: Adapter> inventory::Guest for Exported<A> {
 }
 
 impl<A: Adapter> changes::Guest for Exported<A> {
+    fn express(changes: Vec<ModelChange>) -> Result<Vec<Vec<Change>>, Fault> {
+        A::express(&Live::open()?, &changes)
+    }
     fn plan(changes: Vec<Change>) -> Result<ChangePlan, Fault> {
         A::plan(&Live::open()?, &changes)
     }

@@ -18,8 +18,8 @@ pub mod testing;
 
 pub use adapter::{Adapter, Exported, Listing, Sent};
 pub use bindings::exports::heddle::adapter::changes::{
-    Change, ChangePlan, Comparison, Hole, HoleSource, NativeBody, NativeCall, PlanStep, Readiness, Stage,
-    Standing, Start,
+    Change, ChangePlan, Comparison, Hole, HoleSource, ModelChange, NativeBody, NativeCall, PlanStep,
+    Readiness, Stage, Standing, Start,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
     Completeness, Device, DevicePage, ModelObject, ModelPage, Object, ObjectPage, Origin, SitePage, Status,

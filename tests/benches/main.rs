@@ -5,6 +5,7 @@
 mod adapter_call;
 mod half_open;
 mod identity;
+mod inventory;
 mod matching;
 mod measure;
 mod neighbour;
@@ -25,6 +26,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("adapter_call", adapter_call::measure),
     ("half_open", half_open::measure),
     ("identity", identity::measure),
+    ("inventory", inventory::measure),
     ("matching", matching::measure),
     ("neighbour", neighbour::measure),
     ("requests", requests::measure),

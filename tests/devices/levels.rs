@@ -74,11 +74,16 @@ impl World {
             "{change_id}" => self.change.clone(),
             "{set_id}" => self.set.clone(),
             "{feature}" => "openwrt.firewall.rule".to_owned(),
+            "{model_kind}" => "dhcp-reservation".to_owned(),
             part if part.starts_with('{') => "01900000-0000-7000-8000-000000000000".to_owned(),
             part => part.to_owned(),
         };
         let path = path.split('/').map(fill).collect::<Vec<_>>().join("/");
-        if path.ends_with("openwrt.firewall.rule") { format!("{path}?operation=create") } else { path }
+        match path.as_str() {
+            path if path.ends_with("openwrt.firewall.rule") => format!("{path}?operation=create"),
+            path if path.ends_with("/inventory/dhcp-reservation/changes") => format!("{path}?verb=create"),
+            _ => path,
+        }
     }
 
     /// A body that the operation accepts.
@@ -107,6 +112,9 @@ impl World {
             (_, path) if path.ends_with("{feature}") => json!({ "payload": {
                 "name": "Allow", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT",
             }}),
+            (_, "/controllers/{controller_id}/inventory/{model_kind}/changes") => {
+                json!({ "payload": { "mac": "aa:bb:cc:00:00:77", "address": "192.168.1.77" } })
+            }
             _ => json!({}),
         }
     }

@@ -21,9 +21,7 @@ fn adapters_folder() -> PathBuf {
 fn filled() -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
     let mut all: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for adapter in adapters() {
-        let path = adapters_folder().join(&adapter).join("description.json");
-        let text = fs::read_to_string(&path).unwrap();
-        let description: Value = serde_json::from_str(&text).unwrap();
+        let description = description(&adapter);
         for filled in description["model"].as_array().into_iter().flatten() {
             let fields = serde_json::from_value(filled["fields"].clone()).unwrap();
             let kind = filled["kind"].as_str().unwrap().to_owned();
@@ -49,6 +47,7 @@ fn tables() -> String {
         let counts: Vec<String> = adapters.iter().map(|adapter| count(kind.id, adapter)).collect();
         writeln!(text, "| `{}` | {} | {} |", kind.id, readable(kind), counts.join(" | ")).unwrap();
     }
+    text.push_str(&written(&adapters));
     text.push_str("\nFields that are not known:\n\n| Kind | Adapter | Not known |\n|---|---|---|\n");
     for kind in &model::KINDS {
         for (adapter, fields) in filled.get(kind.id).into_iter().flatten() {
@@ -63,6 +62,38 @@ fn tables() -> String {
         }
     }
     text
+}
+
+/// What can be asked of the objects of each kind, by adapter; a verb with the number of fields that can be given.
+fn written(adapters: &[String]) -> String {
+    let mut text = format!("\nWhat can be asked of them:\n\n| Kind | {} |\n", adapters.join(" | "));
+    writeln!(text, "|---|{}", "---|".repeat(adapters.len())).unwrap();
+    let descriptions: Vec<Value> = adapters.iter().map(|adapter| description(adapter)).collect();
+    for kind in model::KINDS.iter().filter(|kind| kind.verbs().next().is_some()) {
+        let cells = descriptions.iter().map(|description| {
+            let filled =
+                description["model"].as_array().into_iter().flatten().find(|one| one["kind"] == kind.id);
+            let verbs = filled.and_then(|filled| filled["writes"].as_array()).into_iter().flatten();
+            let shown: Vec<String> = verbs
+                .map(|write| {
+                    let verb = write["verb"].as_str().unwrap();
+                    match write["fields"].as_array().map_or(0, Vec::len) {
+                        0 => verb.to_owned(),
+                        fields => format!("{verb} {fields}/{}", kind.written_fields(verb).count()),
+                    }
+                })
+                .collect();
+            if shown.is_empty() { "–".to_owned() } else { shown.join(", ") }
+        });
+        let cells: Vec<String> = cells.collect();
+        writeln!(text, "| `{}` | {} |", kind.id, cells.join(" | ")).unwrap();
+    }
+    text
+}
+
+fn description(adapter: &str) -> Value {
+    let path = adapters_folder().join(adapter).join("description.json");
+    serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
 }
 
 /// `UPDATE_SNAPSHOTS=1` writes them anew.

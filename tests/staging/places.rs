@@ -93,7 +93,7 @@ on_both! {
         let seen = root.get(&RouterLab::path(&changes[1], "")).await.expect_status(200).body;
         assert_eq!(seen["outcome"]["state"], "partial", "{seen}");
         world.lab.script().compare = before();
-        let sent = world.lab.script().sent.clone();
+        let before = world.lab.script().sent.clone();
         // The branch is removed while no controller is at it: the site 'b' of the vendor's is at the head office then.
         let controller = format!("/controllers/{}", world.lab.controller);
         root.delete(&controller).await.expect_status(204);
@@ -108,7 +108,7 @@ on_both! {
             let refused = act(&world.bo, &changes[1], verb).await.expect_status(403);
             assert!(refused.message().contains(&world.head), "{verb}: {}", refused.text);
         }
-        assert_eq!(world.lab.script().sent, sent);
+        assert_eq!(world.lab.script().sent, before);
         for change in &changes {
             act(root, change, "discard").await.expect_status(200);
         }
@@ -184,7 +184,7 @@ on_both! {
         let world = World::start(database).await;
         let (one, two, applied) = (world.stage("one").await, world.stage("two").await, world.stage("applied").await);
         act(&world.bo, &applied, "apply").await.expect_status(200);
-        let sent = world.lab.script().sent.clone();
+        let known = world.lab.script().sent.clone();
         let set = json!({ "change_ids": [one["id"], two["id"]] });
         let refusals = async |words: &str| {
             for (change, verb) in [(&one, "plan"), (&one, "apply"), (&applied, "revert")] {
@@ -200,7 +200,7 @@ on_both! {
         world.lab.script().sites = vec!["a"];
         world.reads().await;
         refusals("site 'b' of the vendor's is gone").await;
-        assert_eq!(world.lab.script().sent, sent);
+        assert_eq!(world.lab.script().sent, known);
         act(&world.bo, &one, "verify").await.expect_status(200);
         act(&world.bo, &one, "discard").await.expect_status(200);
 

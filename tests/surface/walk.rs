@@ -39,6 +39,9 @@ pub(super) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> Str
         .filter(required)
         .map(|parameter| match parameter["name"].as_str() {
             Some("operation") => "operation=create".to_owned(),
+            Some("verb") => {
+                format!("verb={}", parameter["example"].as_str().expect("the document shows a verb"))
+            }
             Some("vendor") => "vendor=openwrt".to_owned(),
             Some("source_event") => "source_event=device.offline".to_owned(),
             Some("organization_slug") => "organization_slug=nowhere".to_owned(),

@@ -3,6 +3,7 @@
 mod document;
 mod kill;
 mod labs;
+mod modelled;
 mod scenario;
 mod sites;
 
@@ -69,7 +70,7 @@ fn cases() -> Vec<Case> {
 
 /// A server with one adapter, a controller of its vendor, and the practice device behind it.
 struct Lab {
-    _server: Server,
+    server: Server,
     api: Api,
     device: Box<dyn Practice>,
     controller: String,
@@ -83,7 +84,7 @@ impl Lab {
         let server = Server::start_with(database, Options::default().serving(serving)).await;
         let api = server.set_up().await;
         let controller = register(&api, case.vendor, &*device).await;
-        Self { _server: server, api, device, controller, case }
+        Self { server, api, device, controller, case }
     }
 
     fn area(&self) -> String {

@@ -8,6 +8,7 @@ mod coverage;
 mod routes;
 mod rows;
 pub mod schema;
+mod written;
 
 use std::fs;
 use std::io::Write as _;
@@ -151,7 +152,9 @@ const DESCRIPTION: &str = "description.json";
 fn text(folder: &Path, description: &Value) -> anyhow::Result<String> {
     let (mut description, model) = (description.clone(), folder.join(MODEL));
     if model.exists() {
-        description["model"] = read(&model)?;
+        let mut filled: Value = read(&model)?;
+        written::add(&mut filled, &description["features"]);
+        description["model"] = filled;
     }
     Ok(serde_json::to_string_pretty(&description)? + "\n")
 }

@@ -1,6 +1,6 @@
 //! What an answer of the controller means: the code in its envelope decides, not the status.
 
-use heddle_sdk::crud::{Modelled, Place, Purpose, Vendor, Written};
+use heddle_sdk::crud::{self, Modelled, Place, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
 use serde_json::Value;
 
@@ -41,6 +41,15 @@ impl Vendor for Omada {
 
     fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
         model::complete(kind, row, object)
+    }
+
+    fn expressed(
+        &self,
+        host: &dyn Host,
+        asked: &crud::Asked<'_>,
+        changes: &mut Vec<crud::Expressed>,
+    ) -> Result<(), Fault> {
+        model::expressed(self, host, asked, changes)
     }
 
     fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault> {

@@ -17,8 +17,8 @@ mod site;
 mod tests;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
-    Object, ObjectPage, Outcome, Readiness, Response, Sent, SitePage, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelChange,
+    ModelPage, Object, ObjectPage, Outcome, Readiness, Response, Sent, SitePage, Stage, crud, register,
 };
 
 pub use answer::Omada as Vendor;
@@ -52,6 +52,9 @@ impl Adapter for Omada {
         cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         crud::list_model(&VENDOR, host, kind, site, cursor)
+    }
+    fn express(host: &dyn Host, changes: &[ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        crud::express(&VENDOR, host, changes)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)

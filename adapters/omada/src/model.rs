@@ -6,9 +6,11 @@ mod rules;
 mod seen;
 mod tunnels;
 mod wireless;
+mod written;
 
 use heddle_sdk::crud::Modelled;
 use serde_json::{Map, Value, json};
+pub(crate) use written::expressed;
 
 const VLAN_MAX: u64 = 4_094;
 

@@ -11,6 +11,7 @@ mod others;
 mod samples;
 mod sites;
 mod world;
+mod written;
 
 use heddle_sdk::testing::send_stage;
 use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage};

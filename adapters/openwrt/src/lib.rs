@@ -26,8 +26,8 @@ mod uci;
 mod world;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
-    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelChange,
+    ModelPage, Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
 };
 
 pub use description::description;
@@ -61,6 +61,9 @@ impl Adapter for OpenWrt {
         cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         model::list(host, kind, cursor)
+    }
+    fn express(host: &dyn Host, changes: &[ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        model::express(host, changes)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         plan::plan(host, changes)

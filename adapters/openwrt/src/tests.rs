@@ -6,6 +6,7 @@ mod manifest;
 mod model;
 mod others;
 mod power;
+mod written;
 
 use device::{Device, router};
 use heddle_sdk::testing::send_stage;

@@ -1,6 +1,6 @@
 //! What an answer of the firewall means: the status alone never tells. [`acted`](super::acted) has those to actions.
 
-use heddle_sdk::crud::{Modelled, Purpose, Vendor, Written};
+use heddle_sdk::crud::{self, Modelled, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
 use serde_json::Value;
 
@@ -30,6 +30,15 @@ impl Vendor for Opnsense {
 
     fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
         model::modelled(kind, row, object)
+    }
+
+    fn expressed(
+        &self,
+        host: &dyn Host,
+        asked: &crud::Asked<'_>,
+        changes: &mut Vec<crud::Expressed>,
+    ) -> Result<(), Fault> {
+        model::expressed(host, asked, changes)
     }
 
     fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault> {

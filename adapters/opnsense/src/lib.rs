@@ -15,8 +15,8 @@ mod profile;
 mod tests;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
-    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelChange,
+    ModelPage, Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
 };
 
 pub use answer::Opnsense as Vendor;
@@ -51,6 +51,9 @@ impl Adapter for Opnsense {
         cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         model::list(host, kind, site, cursor)
+    }
+    fn express(host: &dyn Host, changes: &[ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        crud::express(&VENDOR, host, changes)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)

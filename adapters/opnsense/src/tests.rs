@@ -10,6 +10,7 @@ mod model;
 mod others;
 mod payloads;
 mod samples;
+mod written;
 
 use std::time::Duration;
 

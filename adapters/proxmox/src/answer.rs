@@ -1,7 +1,7 @@
 //! What an answer means. There is no status for an object that is absent, taken or locked: the reason tells, which stands
 //! in the status line and, since 8.4, in the body.
 
-use heddle_sdk::crud::{Encoding, Modelled, Place, Purpose, Vendor, Written};
+use heddle_sdk::crud::{self, Encoding, Modelled, Place, Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault, json as sdk_json};
 use serde_json::{Map, Value};
 
@@ -77,6 +77,15 @@ impl Vendor for Proxmox {
 
     fn modelled(&self, kind: &str, row: &Value, object: &mut Modelled) -> bool {
         model::complete(kind, row, object)
+    }
+
+    fn expressed(
+        &self,
+        host: &dyn Host,
+        asked: &crud::Asked<'_>,
+        changes: &mut Vec<crud::Expressed>,
+    ) -> Result<(), Fault> {
+        model::expressed(self, host, asked, changes)
     }
 }
 

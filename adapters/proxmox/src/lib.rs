@@ -20,8 +20,8 @@ mod tests;
 mod wire;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelPage,
-    Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelChange,
+    ModelPage, Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
 };
 
 pub use answer::Proxmox as Vendor;
@@ -56,6 +56,9 @@ impl Adapter for Proxmox {
         let mut page = crud::list_model(&Vendor::of(host), host, kind, site, cursor)?;
         model::distinguish(kind, &mut page.items);
         Ok(page)
+    }
+    fn express(host: &dyn Host, changes: &[ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        crud::express(&Vendor::of(host), host, changes)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         let mut plan = crud::plan(&Vendor::of(host), host, changes)?;

@@ -5,10 +5,12 @@ mod guests;
 mod networks;
 mod rules;
 mod storages;
+mod written;
 
 use heddle_sdk::ModelObject;
 use heddle_sdk::crud::Modelled;
 use serde_json::{Map, Value, json};
+pub(crate) use written::expressed;
 
 /// Has the last word on an object of the model; false leaves it out.
 pub(crate) fn complete(kind: &str, row: &Value, object: &mut Modelled) -> bool {

@@ -11,6 +11,7 @@ mod model;
 mod others;
 mod samples;
 mod tasks;
+mod written;
 
 use heddle_sdk::testing::finish_stage;
 use heddle_sdk::{Adapter, Change, ChangePlan, Completion, Fault, Operation, Stage};

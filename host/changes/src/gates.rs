@@ -20,7 +20,8 @@ pub(super) fn feature_is_permitted(caller: &Caller, feature: &str, danger: Dange
 /// Checks the permission for every feature that this change writes, and the level to write at its site.
 pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
     caller.require_level(row.site_id, SiteLevel::Write)?;
-    let mut features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
+    let further = row.also.iter().chain(row.expressed_as.iter().flatten());
+    let mut features = std::iter::once(&row.feature).chain(further.map(|spec| &spec.feature));
     features.try_for_each(|feature| feature_is_permitted(caller, feature, row.danger))
 }
 

@@ -69,6 +69,7 @@ fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Reke
         secret: plan::seal_secrets(keys, row.id, &renamed),
         payload: renaming(&row.payload, &names)?,
         also: renaming(&row.also, &names)?,
+        expressed_as: renaming(&row.expressed_as, &names)?,
         plan_inverse: if drops_plan { None } else { renaming(&inverse, &names)? },
         plan_error: drops_plan
             .then(|| json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })),

@@ -25,7 +25,7 @@ use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
 use super::place::{self, Asked, Place};
 use super::view::{Beside, view};
-use super::{gates, new_key, payload, set};
+use super::{expressed, gates, new_key, payload, set};
 use crate::declarations::{CHANGE_STAGED, ChangesSettings};
 
 /// The request of a client.
@@ -76,6 +76,8 @@ pub(super) struct Planned {
     pub(super) plan: Option<(Plan, AdapterPlan)>,
     error: Option<Value>,
     secrets: SecretBook,
+    /// What changes in the words of the model are in the vendor's own.
+    pub(super) expressed_as: Option<Vec<ChangeSpec>>,
 }
 
 /// Returns the feature and its operation, or an error that lists the existing ones.
@@ -176,15 +178,16 @@ async fn check<'a>(
     let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
     // Only callers that may change an area learn what exists in it.
     gates::feature_is_permitted(caller, &request.feature, danger)?;
-    let (_, operation) = found?;
+    let (feature, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
     let schema =
         adapter.payload_schema(&request.feature, request.operation).await.map_err(Error::internal)?;
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
     adapters::validate(&schema, &request.payload, "payload")?;
     let key = app.keys.reference_key(place.controller.id);
-    let secrets =
-        payload::take_secrets(schema.document(), adapter.secret_fields(), &mut request.payload, &key)?;
+    // The names are those of the vendor's objects: in the words of the model, `key` is none of its secrets.
+    let names = if feature.model.is_some() { &[] } else { adapter.secret_fields() };
+    let secrets = payload::take_secrets(schema.document(), names, &mut request.payload, &key)?;
     Ok(Checked { place, adapter, request, danger, secrets, inverse: None })
 }
 
@@ -255,8 +258,7 @@ async fn stage_checked(
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
         plan.warnings.extend(inverse.warnings.iter().cloned());
     }
-    let danger = planned.plan.as_ref().map_or(danger, |(plan, _)| plan.danger.max(danger));
-    gates::catastrophe_needs_site_admin(caller, danger)?;
+    let danger = expressed::permitted(caller, adapter, &planned, danger)?;
 
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
@@ -342,11 +344,10 @@ pub(super) async fn plan_again(
     let controller = place::used_place_of(app, caller, &row).await?.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let row = new_key::current(app, row).await?;
-    let specs = specs_of(&row);
+    let specs = asked_of(&row);
     let secrets = secrets_of(app, &row)?;
     let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
-    let danger = planned.plan.as_ref().map_or(row.danger, |(plan, _)| plan.danger.max(row.danger));
-    gates::catastrophe_needs_site_admin(caller, danger)?;
+    let danger = expressed::permitted(caller, &adapter, &planned, row.danger)?;
 
     let mut tx = app.db.write().await?;
     let record_of_plan = record_of(app, row.id, planned, danger);
@@ -370,22 +371,43 @@ pub(super) async fn ask(
     secrets: &SecretBook,
 ) -> Result<Planned, Error> {
     let call = call_for(controller, request_id)?;
-    match adapter.plan(&call, specs, secrets).await {
+    let mut secrets = secrets.clone();
+    let expressed_as = match expressed::express(adapter, &call, specs, &secrets).await {
+        Ok(None) => None,
+        Ok(Some((own, found))) => {
+            secrets.entries.extend(found.entries);
+            expressed::check(adapter, &own, &secrets).await?;
+            Some(own)
+        }
+        Err(error) => return without_plan(error, secrets, None),
+    };
+    let specs = expressed_as.as_deref().unwrap_or(specs);
+    match adapter.plan(&call, specs, &secrets).await {
         Ok((plan, found)) => {
-            let mut secrets = secrets.clone();
             secrets.entries.extend(found.entries);
             let mut shown = Plan::of(&plan, adapter.identity(), specs);
             shown.warnings.extend(takes_all_warning(&shown));
-            Ok(Planned { plan: Some((shown, plan)), error: None, secrets })
+            Ok(Planned { plan: Some((shown, plan)), error: None, secrets, expressed_as })
         }
-        Err(CallError::Fault(fault)) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
+        Err(error) => without_plan(error, secrets, expressed_as),
+    }
+}
+
+/// What is known where there is no plan, or the error of a request that can have none.
+fn without_plan(
+    error: CallError,
+    secrets: SecretBook,
+    expressed_as: Option<Vec<ChangeSpec>>,
+) -> Result<Planned, Error> {
+    match error {
+        CallError::Fault(fault) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
             Err(fault.into())
         }
-        Err(error @ (CallError::Overload | CallError::Host(_))) => Err(error.into()),
-        Err(error) => {
+        error @ (CallError::Overload | CallError::Host(_)) => Err(error.into()),
+        error => {
             let error = Error::Adapter(error);
             let reason = json!({ "type": error.kind(), "message": error.to_string() });
-            Ok(Planned { plan: None, error: Some(reason), secrets: secrets.clone() })
+            Ok(Planned { plan: None, error: Some(reason), secrets, expressed_as })
         }
     }
 }
@@ -396,7 +418,8 @@ pub(super) fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Dange
         Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),
         None => (None, None, None),
     };
-    PlanRecord { plan, token, inverse, error: planned.error, secret, danger }
+    let expressed_as = planned.expressed_as;
+    PlanRecord { plan, token, inverse, error: planned.error, secret, danger, expressed_as }
 }
 
 fn secret_context(id: ChangeId) -> String {
@@ -423,8 +446,13 @@ pub(super) fn open_secrets(keys: &Keys, row: &ChangeRow) -> Result<SecretBook, E
     Ok(SecretBook { entries: entries.into_iter().collect() })
 }
 
-/// Returns the change in the adapter's form, with its further changes.
+/// Returns the change in the adapter's form, with its further changes: in the words of its own features.
 pub(super) fn specs_of(row: &ChangeRow) -> Vec<ChangeSpec> {
+    row.expressed_as.clone().unwrap_or_else(|| asked_of(row))
+}
+
+/// Returns what was asked for, with the further changes: it may be in the words of the model.
+pub(super) fn asked_of(row: &ChangeRow) -> Vec<ChangeSpec> {
     let own = ChangeSpec {
         feature: row.feature.clone(),
         operation: row.operation,

@@ -29,7 +29,7 @@ use super::live::{self, LivePage, LiveQuery, OneQuery};
 use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
 use super::view::ChangeView;
-use super::{change_routes, set_routes};
+use super::{change_routes, model_routes, set_routes};
 
 /// Areas of the family whose paths name a site.
 const SITE_SCOPED: &[&str] = &[
@@ -75,14 +75,14 @@ struct StageQuery {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StageBody {
+pub(super) struct StageBody {
     /// Content, as the feature's own schema allows.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    payload: Value,
+    pub(super) payload: Value,
     /// Up to 2000 characters.
     #[serde(default)]
     #[schemars(length(max = NOTES_CHARS_MAX))]
-    notes: Option<String>,
+    pub(super) notes: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ struct AreaView {
 
 pub(super) fn routes(app: &SharedApp) -> Routes {
     let adapters = app.runtime.adapters();
-    let own = change_routes::routes().merge(set_routes::routes());
+    let own = change_routes::routes().merge(set_routes::routes()).merge(model_routes::routes());
     own.merge(of_areas(adapters.iter().map(|adapter| (adapter.id(), adapter.description()))))
 }
 

@@ -25,7 +25,7 @@ use super::outcome::{Actor, Step, record};
 use super::place::{caller_may_write, place_is_the_same, used_place_of};
 use super::plan::{self, secrets_of, specs_of, ttl};
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
-use super::{gates, new_key, settle};
+use super::{expressed, gates, new_key, settle};
 
 /// How many changes a set may have.
 pub(super) const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
@@ -137,8 +137,7 @@ pub(super) async fn create(
     let specs: Vec<ChangeSpec> = members.iter().flat_map(specs_of).collect();
     let planned = plan::ask(&adapter, controller, &origin.request_id, &specs, &secrets).await?;
     let worst = members.iter().map(|member| member.danger).max().unwrap_or(first.danger);
-    let danger = planned.plan.as_ref().map_or(worst, |(plan, _)| plan.danger.max(worst));
-    gates::catastrophe_needs_site_admin(caller, danger)?;
+    let danger = expressed::permitted(caller, &adapter, &planned, worst)?;
 
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
@@ -256,10 +255,10 @@ pub(super) async fn follow(tx: &mut Tx, row: &ChangeRow, now: Timestamp) -> Resu
     }
     let items = Detail::of(row).items;
     let members = changes::members(tx, row.id).await?;
-    let told_apart = items.len() == members.iter().map(|member| 1 + member.also.len()).sum::<usize>();
+    let told_apart = items.len() == members.iter().map(parts_of).sum::<usize>();
     let mut at = 0;
     for member in &members {
-        let count = 1 + member.also.len();
+        let count = parts_of(member);
         let words = if told_apart { &items[at..at + count] } else { &[] };
         at += count;
         let (status, state, message) = standing_of_member(row, words);
@@ -276,6 +275,11 @@ pub(super) async fn follow(tx: &mut Tx, row: &ChangeRow, now: Timestamp) -> Resu
         changes::follow(tx, row.id, &told, now).await?;
     }
     Ok(())
+}
+
+/// How many changes of the vendor's own features a member is.
+fn parts_of(member: &ChangeRow) -> usize {
+    member.expressed_as.as_ref().map_or(1 + member.also.len(), Vec::len)
 }
 
 /// Returns the state of a member from what the device shows; where that is not known, the state of its set.

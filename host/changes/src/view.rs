@@ -58,6 +58,8 @@ pub(super) struct ChangeView {
     pub(super) payload: Value,
     /// Further changes that are planned and applied together with this one: a revert may need several.
     pub(super) also: Vec<ChangeSpec>,
+    /// Of a change in the words of the model: what it is in the vendor's own features.
+    pub(super) expressed_as: Option<Vec<ChangeSpec>>,
     pub(super) notes: Option<String>,
     pub(super) status: ChangeStatus,
     pub(super) danger: Danger,
@@ -134,7 +136,9 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
     let mut payload = row.payload;
     mask(&mut payload);
     let mut also = row.also;
-    also.iter_mut().for_each(|spec| mask(&mut spec.payload));
+    let mut expressed_as = row.expressed_as;
+    let further = also.iter_mut().chain(expressed_as.iter_mut().flatten());
+    further.for_each(|spec| mask(&mut spec.payload));
     let plan = row.plan.map(masked_plan).transpose()?;
     Ok(ChangeView {
         id: row.id,
@@ -148,6 +152,7 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
         operation: row.operation,
         payload,
         also,
+        expressed_as,
         notes: row.notes,
         status: row.status,
         danger: row.danger,

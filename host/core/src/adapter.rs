@@ -44,6 +44,26 @@ pub struct Feature {
     pub is_of_site: bool,
     pub natural_key: Vec<String>,
     pub operations: Vec<FeatureOperation>,
+    /// Its payloads are in the words of the model, and the adapter expresses them in other features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<OfModel>,
+}
+
+/// What a feature in the words of the model is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OfModel {
+    /// Such as `vlan`.
+    pub kind: String,
+    /// Such as `poe-cycle`; none where the operation itself says what is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+}
+
+impl OfModel {
+    /// The verb of the kind that an operation of the feature is.
+    pub fn verb(&self, operation: Operation) -> &str {
+        self.action.as_deref().unwrap_or(operation.as_str())
+    }
 }
 
 impl Feature {
@@ -71,6 +91,30 @@ pub struct Filled {
     pub fields: Vec<String>,
     /// Whether each site of a controller has objects of its own; else they are the controller's.
     pub is_of_site: bool,
+    /// What can be asked of its objects.
+    pub writes: Vec<Written>,
+}
+
+/// A verb of a kind of the model that an adapter can express.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Written {
+    /// Such as `create` or `poe-cycle`.
+    pub verb: String,
+    /// The feature and the operation that are staged for it.
+    pub feature: String,
+    pub operation: Operation,
+    /// Those of the fields of the verb that the vendor has something for.
+    pub fields: Vec<String>,
+}
+
+/// A change in the words of the model, for an adapter to express.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelChange {
+    pub kind: String,
+    pub verb: String,
+    /// The vendor's id of the site.
+    pub site: Option<String>,
+    pub payload: Value,
 }
 
 stored_words! {

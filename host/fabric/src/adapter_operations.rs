@@ -51,7 +51,8 @@ pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
 /// Stages a change, as its author.
 struct Write {
     declaration: Declaration,
-    vendor: String,
+    /// None where the words are those of the model: then the controller says which adapter is asked.
+    vendor: Option<String>,
     area: String,
     feature: String,
     operation: ChangeOperation,
@@ -73,6 +74,8 @@ impl Write {
         staged_schema: &Arc<Value>,
     ) -> Self {
         let verb = operation.operation;
+        // The same words for every vendor: the first adapter that has them stands for all.
+        let vendor = feature.model.is_none().then(|| vendor.to_owned());
         let declaration = Declaration {
             id: format!("{}.{verb}", feature.id),
             title: format!("{}: {verb}", feature.title),
@@ -83,19 +86,27 @@ impl Write {
             tier: OperationTier::Native,
             kind: OperationKind::Write,
             danger: operation.danger,
-            owner: vendor.to_owned(),
+            owner: vendor.clone().unwrap_or_else(|| "heddle".to_owned()),
             permission: Some(for_feature(&feature.id, operation.danger)),
             params_schema: Document::from(&write_schema(operation.payload_schema.value())),
             output_schema: Arc::clone(staged_schema),
             of_adapter: true,
         };
-        Self {
-            declaration,
-            vendor: vendor.to_owned(),
-            area: feature.area.clone(),
-            feature: feature.id.clone(),
-            operation: verb,
+        Self { declaration, vendor, area: feature.area.clone(), feature: feature.id.clone(), operation: verb }
+    }
+
+    /// The area of the feature at the controller's adapter.
+    async fn area_at(&self, call: &StepCall<'_>, controller: ControllerId) -> Result<String, StepError> {
+        if self.vendor.is_some() {
+            return Ok(self.area.clone());
         }
+        let controller = controller_on_path(call.app, call.author, Asked::of(controller, None)).await?;
+        let adapter = call.app.adapter(&controller.vendor)?;
+        let feature = adapter.description().features.iter().find(|feature| feature.id == self.feature);
+        feature.map(|feature| feature.area.clone()).ok_or_else(|| {
+            let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.feature);
+            StepError::new(StepErrorCode::NotFound, message)
+        })
     }
 
     async fn stage(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
@@ -104,8 +115,8 @@ impl Write {
             controller_id: params.controller_id,
             site_id: None,
             site_ref: params.site_ref,
-            vendor: Some(self.vendor.clone()),
-            area: self.area.clone(),
+            vendor: self.vendor.clone(),
+            area: self.area_at(call, params.controller_id).await?,
             feature: self.feature.clone(),
             operation: self.operation,
             payload: params.payload,

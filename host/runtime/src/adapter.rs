@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use heddle_core::Timestamp;
 use heddle_core::adapter::{
-    CallOutcome, Comparison, Description, DevicePage, DeviceProfile, ModelPage, Object, ObjectPage,
-    Readiness, SitePage,
+    CallOutcome, Comparison, Description, DevicePage, DeviceProfile, ModelChange, ModelPage, Object,
+    ObjectPage, Readiness, SitePage,
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
@@ -248,6 +248,31 @@ impl Adapter {
         self.call(call, Phase::Read, ask, convert::object).await.map(first)
     }
 
+    /// Expresses changes in the words of the model in the adapter's own features: for each, the changes that it is.
+    ///
+    /// `secrets` are those of the payloads. Answers also the secrets to which what it is refers.
+    pub async fn express(
+        &self,
+        call: &Call,
+        asked: &[ModelChange],
+        secrets: &SecretBook,
+    ) -> Result<(Vec<Vec<ChangeSpec>>, SecretBook), CallError> {
+        let asked = convert::to_guest_model_changes(asked);
+        asked.iter().for_each(|change| self.lower("model-change", &change.payload));
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                match &exports.changes {
+                    Some(guest) => guest.call_express(store, &asked).await,
+                    None => Ok(Err(only_reads())),
+                }
+            })
+        });
+        let (expressed, mut seen) = self.call(call, Phase::Plan, ask, convert::expressed).await?;
+        seen.entries.extend(secrets.entries.clone());
+        let kept = named_in(expressed.iter().flatten().map(|change| change.payload.to_string()), &seen);
+        Ok((expressed, kept))
+    }
+
     /// Computes what would be sent, without sending it.
     ///
     /// `secrets` are those of the payload. Answers also the secrets that the
@@ -473,10 +498,16 @@ fn referred(plan: &AdapterPlan, known: &SecretBook) -> SecretBook {
     texts.extend(plan.native.iter().filter_map(|call| call.form.as_ref()).flatten().map(|(_, v)| v.clone()));
     texts.extend(plan.inverse.iter().flatten().map(|change| change.payload.to_string()));
     texts.push(String::from_utf8_lossy(&plan.token).into_owned());
+    named_in(texts.into_iter(), known)
+}
+
+fn named_in(texts: impl Iterator<Item = String>, known: &SecretBook) -> SecretBook {
     let mut kept = SecretBook::default();
-    for name in texts.iter().flat_map(|text| references::find(text)) {
-        if let Some(secret) = known.entries.get(name) {
-            kept.entries.insert(name.to_owned(), secret.clone());
+    for text in texts {
+        for name in references::find(&text) {
+            if let Some(secret) = known.entries.get(name) {
+                kept.entries.insert(name.to_owned(), secret.clone());
+            }
         }
     }
     kept

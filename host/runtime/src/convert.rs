@@ -3,8 +3,8 @@
 
 use heddle_core::adapter::{
     Availability, CallOutcome, Capability, Comparison, Completeness, Completion, DevicePage, DeviceProfile,
-    DeviceStatus, Locator, ModelObject, ModelPage, Object, ObjectPage, ObjectRef, Origin, Readiness,
-    SeenDevice, SitePage, Stability, Standing, Task, VendorSite,
+    DeviceStatus, Locator, ModelChange, ModelObject, ModelPage, Object, ObjectPage, ObjectRef, Origin,
+    Readiness, SeenDevice, SitePage, Stability, Standing, Task, VendorSite,
 };
 use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
 use heddle_core::change::{
@@ -30,6 +30,8 @@ const FOREIGN_MAX: usize = 100;
 const FOREIGN_BYTES_MAX: usize = 1_200;
 /// Calls of a plan, of all stages: each is recorded and judged by itself.
 const PLAN_CALLS_MAX: usize = 2_000;
+/// Changes of the vendor's own that all changes of a plan in the words of the model are together.
+const EXPRESSED_MAX: usize = 256;
 /// Bytes of a plan: what it shows and what it sends.
 const PLAN_BYTES_MAX: usize = 4 << 20;
 /// Sentences of one kind in an answer; more are left out.
@@ -400,11 +402,33 @@ pub(crate) fn to_guest_changes(specs: &[ChangeSpec]) -> Vec<changes::Change> {
 
 fn change(reader: &mut Reader, c: changes::Change) -> Fit<ChangeSpec> {
     Ok(ChangeSpec {
-        payload: reader.json("an inverse", &c.payload)?,
+        payload: reader.json("a change", &c.payload)?,
         feature: c.feature,
         operation: operation(c.operation),
         site: c.site,
     })
+}
+
+pub(crate) fn to_guest_model_changes(asked: &[ModelChange]) -> Vec<changes::ModelChange> {
+    let to_guest = |change: &ModelChange| changes::ModelChange {
+        kind: change.kind.clone(),
+        verb: change.verb.clone(),
+        site: change.site.clone(),
+        payload: change.payload.to_string(),
+    };
+    asked.iter().map(to_guest).collect()
+}
+
+/// What changes in the words of the model are in the vendor's own, for each one.
+pub(crate) fn expressed(all: Vec<Vec<changes::Change>>) -> Fit<Vec<Vec<ChangeSpec>>> {
+    let mut reader = Reader::default();
+    let changes: usize = all.iter().map(Vec::len).sum();
+    if changes > EXPRESSED_MAX {
+        return Err(Unfit::Size(format!("it takes {changes} changes, {EXPRESSED_MAX} are accepted")));
+    }
+    let mut one =
+        |own: Vec<changes::Change>| own.into_iter().map(|c| change(&mut reader, c)).collect::<Fit<Vec<_>>>();
+    all.into_iter().map(&mut one).collect()
 }
 
 pub(crate) fn to_guest_stage(stage: Stage) -> changes::Stage {
@@ -617,6 +641,12 @@ impl Weigh for inventory::SitePage {
 impl Weigh for inventory::ModelPage {
     fn bytes(&self) -> usize {
         self.items.iter().map(|object| object.fields.len() + object.key.len() + object.label.len() + 64).sum()
+    }
+}
+
+impl Weigh for Vec<Vec<changes::Change>> {
+    fn bytes(&self) -> usize {
+        self.iter().flatten().map(|change| change.payload.len() + change.feature.len() + 32).sum()
     }
 }
 

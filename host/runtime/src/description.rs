@@ -5,7 +5,12 @@ use std::collections::HashMap;
 use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, Filled, ObjectKind};
 use heddle_core::change;
 use heddle_marketplace::description as package;
+use heddle_marketplace::model;
 use serde_json::value::RawValue;
+
+mod written;
+
+use written::written;
 
 /// What a package says of its kinds, features and model to its own component, as JSON texts by their ids.
 #[derive(Debug, Default)]
@@ -38,6 +43,8 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
         title: kind.title.clone(),
         is_of_site: kind.per.is_site(),
     };
+    let features = description.features.iter().map(feature);
+    let of_model = written::features(description);
     Description {
         vendor: id.to_owned(),
         title: name.to_owned(),
@@ -47,27 +54,26 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
             .map(|area| Area { id: area.id.clone(), title: area.title.clone() })
             .collect(),
         kinds: description.kinds.iter().map(kind).collect(),
-        features: description.features.iter().map(feature).collect(),
+        features: features.chain(of_model).collect(),
         model: description.model.iter().map(filled).collect(),
     }
 }
 
 fn filled(filled: &package::Filled) -> Filled {
-    Filled { kind: filled.kind.clone(), fields: filled.fields.clone(), is_of_site: filled.per.is_site() }
+    let writes =
+        model::find(&filled.kind).map(|kind| filled.writes.iter().filter_map(|one| written(kind, one)));
+    Filled {
+        kind: filled.kind.clone(),
+        fields: filled.fields.clone(),
+        is_of_site: filled.per.is_site(),
+        writes: writes.into_iter().flatten().collect(),
+    }
 }
 
 fn feature(feature: &package::Feature) -> Feature {
     let of = |operation: &package::FeatureOperation| FeatureOperation {
-        operation: match operation.operation {
-            package::Operation::Create => change::Operation::Create,
-            package::Operation::Update => change::Operation::Update,
-            package::Operation::Delete => change::Operation::Delete,
-        },
-        danger: match operation.danger {
-            package::Danger::Normal => change::Danger::Normal,
-            package::Danger::Destructive => change::Danger::Destructive,
-            package::Danger::Catastrophic => change::Danger::Catastrophic,
-        },
+        operation: operation_of(operation.operation),
+        danger: danger_of(operation.danger),
         payload_schema: operation.payload_schema.clone().into(),
         time_limit_ms: operation.time_limit_ms,
         invertible: operation.invertible,
@@ -80,5 +86,22 @@ fn feature(feature: &package::Feature) -> Feature {
         is_of_site: feature.per.is_site(),
         natural_key: feature.natural_key.clone(),
         operations: feature.operations.iter().map(of).collect(),
+        model: None,
+    }
+}
+
+fn operation_of(operation: package::Operation) -> change::Operation {
+    match operation {
+        package::Operation::Create => change::Operation::Create,
+        package::Operation::Update => change::Operation::Update,
+        package::Operation::Delete => change::Operation::Delete,
+    }
+}
+
+fn danger_of(danger: package::Danger) -> change::Danger {
+    match danger {
+        package::Danger::Normal => change::Danger::Normal,
+        package::Danger::Destructive => change::Danger::Destructive,
+        package::Danger::Catastrophic => change::Danger::Catastrophic,
     }
 }

@@ -84,6 +84,7 @@ mod tests {
                 time_limit_ms: None,
                 invertible: false,
             }],
+            model: None,
         };
         Description {
             vendor: "acme".into(),

@@ -238,6 +238,7 @@ impl World {
     #[expect(clippy::unused_self, reason = "reads as the others of a world")]
     pub(crate) fn planned(&self) -> Planned {
         Planned {
+            expressed_as: None,
             plan: None,
             error: Some(json!({"message": "no answer"})),
             token: Some(vec![1, 2]),

@@ -16,8 +16,10 @@ mod assemble;
 pub mod binding;
 mod calls;
 mod compare;
+mod expressed;
 mod facts;
 pub mod field;
+mod given;
 mod holes;
 mod joined;
 mod key;
@@ -46,6 +48,7 @@ use crate::{Fault, Host, Response, Task};
 
 pub use binding::{FeatureBinding, KindBinding, Shape};
 pub use compare::compare;
+pub use expressed::{Asked, Expressed, every_object, express, refused};
 pub use modelled::{Modelled, list_model};
 pub use objects::{get_object, list_objects};
 pub use path::escaped;
@@ -125,5 +128,16 @@ pub trait Vendor {
     /// `!` as in [`binding::Source`]. False leaves the object out.
     fn modelled(&self, _kind: &str, _row: &Value, _object: &mut Modelled) -> bool {
         true
+    }
+
+    /// Has the last word on what a change in the words of the model is, for what no binding says: it may change what is
+    /// there, and add further changes behind.
+    fn expressed(
+        &self,
+        _host: &dyn Host,
+        _asked: &Asked<'_>,
+        _changes: &mut Vec<Expressed>,
+    ) -> Result<(), Fault> {
+        Ok(())
     }
 }

@@ -46,30 +46,50 @@ pub fn list_model(
     cursor: Option<&str>,
 ) -> Result<ModelPage, Fault> {
     let binding = ModelBinding::of(host, kind)?;
+    let Page { items, next, complete, .. } = page(vendor, host, (kind, &binding), site, cursor)?;
+    Ok(ModelPage { items: items.into_iter().map(|(object, _)| object).collect(), next, complete })
+}
+
+/// Objects of one source, each with the row or part that it was made of.
+pub(crate) struct Page {
+    /// Place of the source among those of the kind.
+    pub(crate) source: usize,
+    pub(crate) items: Vec<(ModelObject, Value)>,
+    pub(crate) next: Option<String>,
+    pub(crate) complete: Completeness,
+}
+
+/// A page, with what its objects were made of.
+pub(crate) fn page(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    (kind, binding): (&str, &ModelBinding),
+    site: Option<&str>,
+    cursor: Option<&str>,
+) -> Result<Page, Fault> {
     let at = Position::of(cursor)?;
+    let empty = |complete| Page { source: at.source, items: Vec::new(), next: None, complete };
     let Some(source) = binding.sources.get(at.source) else { return Ok(empty(Completeness::Complete)) };
     let own = KindBinding::of(host, &source.from)?;
     let limit = if source.whole { PAGE_WHOLE } else { PAGE_ROWS };
     let listing = Listing { site, cursor: at.inner.as_deref(), ..Listing::of(&source.from, limit) };
     let (mut page, of_page) = match read(vendor, host, kind, (source, &own), &listing) {
-        Ok((page, is_offered)) => (page, Outcome { is_offered, is_read: is_offered }),
+        Ok((page, is_offered)) => {
+            (Page { source: at.source, ..page }, Outcome { is_offered, is_read: is_offered })
+        }
         // A part of the vendor's API that this device, version or licence has not fills nothing.
         Err(fault) if is_not_offered(&fault) && at.inner.is_none() => {
             (empty(Completeness::Complete), Outcome { is_offered: false, is_read: false })
         }
-        Err(fault) if at.can_do_without(&binding, &fault) => {
+        Err(fault) if at.can_do_without(binding, &fault) => {
             let message = format!("objects of kind '{}' are not read: {}", source.from, fault.info().message);
             host.log(Level::Warn, &message, &[("kind", kind)]);
             (empty(without(&fault)), Outcome { is_offered: true, is_read: false })
         }
         Err(fault) => return Err(fault),
     };
-    page.next = at.following(&binding, of_page, page.next.take()).map(|next| next.to_string());
+    page.next = at.following(binding, of_page, page.next.take()).map(|next| next.to_string());
     Ok(page)
-}
-
-fn empty(complete: Completeness) -> ModelPage {
-    ModelPage { items: Vec::new(), next: None, complete }
 }
 
 /// What became of pages.
@@ -143,7 +163,7 @@ fn read(
     kind: &str,
     (source, own): (&Source, &KindBinding),
     listing: &Listing<'_>,
-) -> Result<(ModelPage, bool), Fault> {
+) -> Result<(Page, bool), Fault> {
     let Listed { rows, next, complete, is_offered, .. } = objects::rows(vendor, host, own, listing)?;
     let (rows, complete) =
         if source.whole { wholes(vendor, host, own, (rows, complete)) } else { (rows, complete) };
@@ -153,7 +173,7 @@ fn read(
     let joined = Joined::read(vendor, host, joins, listing.site)?;
     let complete = together(joined.complete, complete);
     let items = rows.iter().flat_map(|row| of_row(vendor, kind, (source, own, &joined), row)).collect();
-    Ok((ModelPage { items, next, complete }, is_offered))
+    Ok((Page { source: 0, items, next, complete }, is_offered))
 }
 
 /// The rows with the whole objects. Those that vanished meanwhile are left out; of those that cannot be read there is what
@@ -208,7 +228,7 @@ fn of_row(
     kind: &str,
     (source, own, joined): (&Source, &KindBinding, &Joined<'_>),
     row: &Row,
-) -> Vec<ModelObject> {
+) -> Vec<(ModelObject, Value)> {
     let native = objects::reference(&source.from, own, row);
     let mut whole = with(&row.value, "$", json!(row.place));
     let parts: Vec<Value> = match &source.each {
@@ -228,14 +248,15 @@ fn of_row(
         if !vendor.modelled(kind, value, &mut object) || object.key.is_empty() {
             return None;
         }
-        Some(ModelObject {
+        let object = ModelObject {
             key: object.key,
             label: object.label,
             origin: object.origin,
             device: object.device,
             native: Some(native.clone()),
             fields: Value::Object(object.fields).to_string(),
-        })
+        };
+        Some((object, value.clone()))
     };
     parts.iter().filter_map(one).collect()
 }

@@ -12,6 +12,7 @@ mod difference;
 mod exception;
 mod objects;
 mod package;
+mod written;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
@@ -24,6 +25,7 @@ pub use case::schema;
 pub use difference::holds;
 pub use exception::{Exception, Rule};
 pub use package::package;
+pub use written::{ModelCase, every_model_write};
 
 use super::{Package, Practice};
 use case::Case;

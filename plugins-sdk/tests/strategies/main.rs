@@ -4,6 +4,7 @@
 mod actions;
 mod choices;
 mod device;
+mod expressed;
 mod fields;
 mod ids;
 mod lists;
@@ -89,6 +90,20 @@ impl Vendor for Api {
         Ok(waiting.then(|| "restart of the guest".to_owned()).into_iter().collect())
     }
 
+    fn expressed(
+        &self,
+        _: &dyn Host,
+        asked: &crud::Asked<'_>,
+        changes: &mut Vec<crud::Expressed>,
+    ) -> Result<(), Fault> {
+        // The device counts in tens.
+        if let Some(size) = asked.fields.get("size") {
+            let size = size.as_u64().map_or(Value::Null, |size| json!(size * 10));
+            changes[0].payload.insert("mtu".to_owned(), size);
+        }
+        Ok(())
+    }
+
     fn modelled(&self, _: &str, row: &Value, object: &mut Modelled) -> bool {
         if row["id"] == "kept" {
             object.fields.insert("said".to_owned(), row["id"].clone());
@@ -122,6 +137,9 @@ impl<const FORM: bool> Adapter for Rig<FORM> {
         cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         crud::list_model(&Self::API, host, kind, site, cursor)
+    }
+    fn express(host: &dyn Host, changes: &[heddle_sdk::ModelChange]) -> Result<Vec<Vec<Change>>, Fault> {
+        crud::express(&Self::API, host, changes)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&Self::API, host, changes)

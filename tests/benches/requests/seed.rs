@@ -1,13 +1,14 @@
 //! What the servers hold before they are measured: written in few transactions,
 //! by the store where the interface would write row by row.
 
-use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::adapter::{Completeness, DeviceStatus, Origin, SeenDevice};
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, DeviceId, OrgId, SiteId};
 use heddle_kernel::app::App;
 use heddle_store::Tx;
 use heddle_store::controllers::{self, NewController};
 use heddle_store::devices::{self, Seen};
+use heddle_store::model_objects::record::{self, List, Place, Storable};
 use heddle_store::sites::{self, NewSite};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -53,6 +54,7 @@ pub(super) async fn network(server: &Server) -> Network {
             complete: Completeness::Complete,
         };
         devices::upsert_seen(&mut tx, &seen, &app.clock).await.expect("devices can be written");
+        add_objects(&mut tx, app, (org, site, controller), at).await;
     }
     // The first administrator spans organizations; what is of one organization is what users see.
     execute(&mut tx, "UPDATE app_user SET role = 'org_admin'").await;
@@ -62,6 +64,29 @@ pub(super) async fn network(server: &Server) -> Network {
     let middle = format!("/devices?per_page=1&page={}", SITES * DEVICES_PER_SITE / 2);
     let middle = api.get(&middle).await.expect_status(200).body;
     Network { token: api.token().to_owned(), org, device: id(&middle["items"][0]["id"]) }
+}
+
+/// As many objects of the model as devices, each as large as a VLAN is.
+async fn add_objects(tx: &mut Tx, app: &App, place: (OrgId, SiteId, ControllerId), at: usize) {
+    let (org_id, site_id, controller_id) = place;
+    let object = |n: usize| Storable {
+        key: format!("vlan-{n}"),
+        label: format!("VLAN {:05}", at * DEVICES_PER_SITE + n),
+        origin: Origin::Own,
+        device_key: None,
+        native: Some(json!({ "kind": "network.vlan", "key": format!("br-lan:{n}") })),
+        fields: json!({
+            "vlan_id": n + 1, "name": format!("net-{n}"), "subnets": ["192.0.2.0/24"], "gateway": "192.0.2.1",
+            "members": [{ "port": "lan1", "tagged": true }, { "port": "lan2", "tagged": false }],
+        }),
+        digest: n.to_string(),
+        searched: format!("vlan-{n}"),
+    };
+    let objects: Vec<Storable> = (0..DEVICES_PER_SITE).map(object).collect();
+    let rows: Vec<_> = objects.iter().map(|object| (app.clock.new_id(), object)).collect();
+    let list = List { controller_id, kind: "vlan", site_ref: "" };
+    let place = Place { org_id, site_id, reading_id: app.clock.new_id(), now: app.clock.now() };
+    record::write(tx, &list, &place, &rows).await.expect("objects can be written");
 }
 
 /// The token of a user who may stage in every organization, and the controllers, those of an organization together.

@@ -14,7 +14,7 @@ mod odd;
 mod values;
 
 const GATEWAY: &str = "3c:6a:d2:00:01:10";
-const SWITCH: &str = "3c:6a:d2:00:01:20";
+pub(super) const SWITCH: &str = "3c:6a:d2:00:01:20";
 
 /// The kinds that are filled, with the names of their fields.
 fn filled() -> BTreeMap<String, BTreeSet<String>> {
@@ -34,7 +34,7 @@ fn id_of(device: &Device, collection: &str, name: &str) -> String {
 }
 
 /// A controller with something of every kind.
-fn controller() -> Device {
+pub(super) fn controller() -> Device {
     let device = Device::new();
     let rows = include_str!("model/rows.json")
         .replace("{staff}", &id_of(&device, "switch.network", "Staff"))
@@ -69,6 +69,27 @@ fn read(device: &Device, kind: &str) -> (Vec<ModelObject>, usize, bool) {
         }
     }
     panic!("the pages of '{kind}' do not end");
+}
+
+/// The key of the object with this label.
+#[track_caller]
+pub(super) fn key_of(device: &Device, kind: &str, label: &str) -> String {
+    let (objects, ..) = read(device, kind);
+    let labels: Vec<&str> = objects.iter().map(|object| object.label.as_str()).collect();
+    let found = objects.iter().find(|object| object.label == label);
+    found.unwrap_or_else(|| panic!("'{label}' is none of {labels:?}")).key.clone()
+}
+
+/// The key of the first object whose fields are such.
+pub(super) fn first_key(device: &Device, kind: &str, is: impl Fn(&Value) -> bool) -> String {
+    let (objects, ..) = read(device, kind);
+    objects.into_iter().find(|object| is(&Value::Object(fields(object)))).unwrap().key
+}
+
+/// The rules of access, and whether each is of the gateway.
+pub(super) fn rules(device: &Device) -> Vec<(String, bool)> {
+    let (objects, ..) = read(device, "firewall-rule");
+    objects.iter().map(|rule| (rule.key.clone(), fields(rule)["scope"]["key"] == "gateway")).collect()
 }
 
 fn fields(object: &ModelObject) -> Map<String, Value> {

@@ -8,6 +8,7 @@ mod live;
 mod network;
 mod system;
 mod wireless;
+mod written;
 
 use heddle_sdk::{Completeness, Fault, Host, ModelObject, ModelPage, ObjectRef, Origin, fault};
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use crate::features::{SECTIONS, SectionFeature, naming};
 use crate::read;
 use crate::uci::{Config, Section};
 use live::Live;
+pub(crate) use written::express;
 
 /// Objects of a page. The device has no pages, so they are cut here.
 const PAGE_OBJECTS: usize = 500;

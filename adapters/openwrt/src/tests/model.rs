@@ -18,9 +18,9 @@ const EPOCH_MS: u64 = 1_767_225_600_000;
 const NULL_SESSION: &str = "00000000000000000000000000000000";
 
 /// A simulated router, with a session of root.
-struct Bench {
+pub(super) struct Bench {
     router: Router,
-    sid: String,
+    sid: RefCell<String>,
     asked: Cell<usize>,
     /// A call that fails with this answer, by object and method.
     failing: RefCell<Option<(&'static str, Value)>>,
@@ -28,19 +28,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn of(builder: RouterBuilder) -> Self {
+    pub(super) fn of(builder: RouterBuilder) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let router = runtime.block_on(builder.start());
-        let login = json!({ "jsonrpc": "2.0", "id": 1, "method": "call", "params":
-            [NULL_SESSION, "session", "login", { "username": "root", "password": "openwrt", "timeout": 1193 }] });
-        let answer = router.answer(login.to_string().as_bytes());
-        let sid = answer["result"][1]["ubus_rpc_session"].as_str().unwrap().to_owned();
+        let sid = RefCell::new(log_in(&router));
         Bench { router, sid, asked: Cell::new(0), failing: RefCell::default(), _runtime: runtime }
     }
 
     /// A router whose household has something of everything.
-    fn filled() -> Self {
+    pub(super) fn filled() -> Self {
         let bench = Self::of(Router::builder());
         bench.edit(
             "network",
@@ -178,19 +175,31 @@ impl Bench {
         }
     }
 
-    fn host(&self) -> FakeHost<'_> {
+    pub(super) fn host(&self) -> FakeHost<'_> {
         let host = FakeHost::new(|request, _| Ok(self.exchange(request)));
         host.now_ms.set(EPOCH_MS);
         host
     }
 
-    /// The host fills in the session.
+    /// The host fills in the session, and logs in again where the router has forgotten it.
     fn exchange(&self, request: &Request) -> Response {
         self.asked.set(self.asked.get() + 1);
+        let answer = self.sent(request);
+        let is_refused = |answer: &Value| answer["error"]["code"] == -32002;
+        let has_ended =
+            answer.as_array().map_or_else(|| is_refused(&answer), |all| all.iter().all(is_refused));
+        if !has_ended {
+            return json_response(200, &answer);
+        }
+        self.sid.replace(log_in(&self.router));
+        json_response(200, &self.sent(request))
+    }
+
+    fn sent(&self, request: &Request) -> Value {
         let mut body = json_body(request).unwrap();
         let fill = |call: &mut Value| {
             if call["method"] == "call" {
-                call["params"][0] = json!(self.sid);
+                call["params"][0] = json!(*self.sid.borrow());
             }
         };
         match &mut body {
@@ -212,7 +221,7 @@ impl Bench {
                 _ => {}
             }
         }
-        json_response(200, &answer)
+        answer
     }
 
     fn fail(&self, call: &'static str, answer: &Value) {
@@ -242,6 +251,14 @@ impl Bench {
         let found = objects.iter().find(|one| one.label == label || one.key == label);
         Value::Object(fields(found.unwrap_or_else(|| panic!("'{label}' is none of {known:?}"))))
     }
+}
+
+/// A new session of root.
+fn log_in(router: &Router) -> String {
+    let login = json!({ "jsonrpc": "2.0", "id": 1, "method": "call", "params":
+        [NULL_SESSION, "session", "login", { "username": "root", "password": "openwrt", "timeout": 1193 }] });
+    let answer = router.answer(login.to_string().as_bytes());
+    answer["result"][1]["ubus_rpc_session"].as_str().unwrap().to_owned()
 }
 
 fn fields(object: &ModelObject) -> Map<String, Value> {

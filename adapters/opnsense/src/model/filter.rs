@@ -143,6 +143,10 @@ pub(super) fn nat(row: &Value, object: &mut Modelled) {
         object.fields.remove("passes");
         return;
     }
+    let is_port_forward = object.fields.get("type").and_then(Value::as_str) == Some("port-forward");
+    if is_port_forward && text(row, "pass").is_none() {
+        object.fields.insert("passes".to_owned(), json!(false));
+    }
     let first = |names: &[&str]| names.iter().find_map(|name| text(row, name)).map(str::to_owned);
     let meant =
         |names: &[&str], not: [&str; 2]| first(names).filter(|_| !not.iter().any(|not| is_on(row, not)));

@@ -13,6 +13,7 @@ mod order;
 mod routing;
 mod system;
 mod vpn;
+mod written;
 
 use heddle_sdk::crud::{self, Modelled};
 use heddle_sdk::{Fault, Host, ModelPage};
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::VENDOR;
 use network::Network;
 use order::Order;
+pub(crate) use written::expressed;
 
 /// A page of the objects of a kind.
 pub(crate) fn list(

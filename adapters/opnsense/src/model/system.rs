@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{put, text};
 
 /// The key of the one system.
-const SYSTEM: &str = "firewall";
+pub(super) const SYSTEM: &str = "firewall";
 
 pub(super) fn system(row: &Value, object: &mut Modelled) {
     SYSTEM.clone_into(&mut object.key);

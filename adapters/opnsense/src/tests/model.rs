@@ -83,7 +83,7 @@ const FURTHER: [(&str, &str); 23] = [
     ),
 ];
 
-fn filled() -> Device {
+pub(super) fn filled() -> Device {
     let device = Device::new();
     for (node, fields) in FURTHER {
         let fields: Value = serde_json::from_str(fields).unwrap();
@@ -143,11 +143,25 @@ fn fields(object: &ModelObject) -> Map<String, Value> {
 
 /// The fields of the object with this label.
 #[track_caller]
-fn of(device: &Device, kind: &str, label: &str) -> Value {
+pub(super) fn of(device: &Device, kind: &str, label: &str) -> Value {
     let objects = all(device, kind);
     let labels: Vec<&str> = objects.iter().map(|object| object.label.as_str()).collect();
     let found = objects.iter().find(|object| object.label == label || object.key == label);
     Value::Object(fields(found.unwrap_or_else(|| panic!("'{label}' is none of {labels:?}"))))
+}
+
+/// The key of the object with this label.
+#[track_caller]
+pub(super) fn key_of(device: &Device, kind: &str, label: &str) -> String {
+    let objects = all(device, kind);
+    let labels: Vec<&str> = objects.iter().map(|object| object.label.as_str()).collect();
+    let found = objects.iter().find(|object| object.label == label || object.key == label);
+    found.unwrap_or_else(|| panic!("'{label}' is none of {labels:?}")).key.clone()
+}
+
+/// The fields of the object at this place of its list.
+pub(super) fn fields_of(device: &Device, kind: &str, at: usize) -> Value {
+    Value::Object(fields(&all(device, kind)[at]))
 }
 
 fn kinds() -> impl Iterator<Item = (&'static str, BTreeSet<String>)> {

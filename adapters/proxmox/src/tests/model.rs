@@ -45,7 +45,7 @@ fn post(device: &Device, path: &str, body: &str) {
 }
 
 /// A cluster with something of every kind.
-fn cluster() -> Device {
+pub(super) fn cluster() -> Device {
     let device = Device::new();
     for (path, body) in [
         ("/cluster/sdn/zones", "zone=guests&type=simple&dhcp=dnsmasq&ipam=pve"),

@@ -74,7 +74,10 @@ impl OnKind {
 }
 
 /// The kind of a path; else 404 that names the nearest.
-pub(super) fn kind_of(id: &str) -> Result<&'static ModelKind, Error> {
+///
+/// # Errors
+/// There is no such kind.
+pub fn kind_of(id: &str) -> Result<&'static ModelKind, Error> {
     model::find(id).ok_or_else(|| {
         let hint = nearest(id, KINDS.iter().map(|kind| kind.id)).map(|near| format!("; nearest is '{near}'"));
         Error::Unknown(format!("kind of objects not found{}", hint.unwrap_or_default()))

@@ -8,16 +8,29 @@ mod objects;
 mod readings;
 
 use heddle_core::page::Page;
+use heddle_kernel::app::App;
 use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
 use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::{Feature, Names};
 use heddle_kernel::http::access::Access;
+use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_store::model_objects::ModelObject;
+use heddle_store::model_objects::{ModelObject, ModelObjectId};
 
 use crate::controllers::declarations::CONTROLLER_READ;
 use crate::devices::declarations::DEVICE_READ;
+
+/// One object, if the caller may see it.
+///
+/// # Errors
+/// There is no such kind or object, or the caller may not see it.
+pub async fn object(app: &App, caller: &Caller, kind: &str, id: ModelObjectId) -> Result<ModelObject, Error> {
+    objects::found(app, caller, kind, id).await
+}
+
+pub use kinds::kind_of;
 
 /// What controllers have in the words that all vendors share.
 pub struct Inventory;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use heddle_core::adapter::Origin;
 use heddle_core::page::Page;
 use heddle_core::{ControllerId, SiteId};
-use heddle_kernel::app::SharedApp;
+use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
@@ -63,9 +63,18 @@ pub(super) async fn get(
     caller: Caller,
     At(path): At<OnObject>,
 ) -> Result<Answer<ModelObject>, Error> {
-    let kind = kind_of(&path.model_kind)?;
-    admit(&app, &caller, kind)?;
+    found(&app, &caller, &path.model_kind, path.model_object_id).await.map(Answer)
+}
+
+pub(super) async fn found(
+    app: &App,
+    caller: &Caller,
+    kind: &str,
+    id: ModelObjectId,
+) -> Result<ModelObject, Error> {
+    let kind = kind_of(kind)?;
+    admit(app, caller, kind)?;
     let mut tx = app.db.single().await?;
-    let found = model_objects::find(&mut tx, &caller.scope(), kind.id, path.model_object_id).await?;
-    found.map(Answer).ok_or(Error::NotFound("object"))
+    let found = model_objects::find(&mut tx, &caller.scope(), kind.id, id).await?;
+    found.ok_or(Error::NotFound("object"))
 }

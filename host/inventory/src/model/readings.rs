@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::adapter::Completeness;
+use heddle_core::adapter::{Completeness, Written};
 use heddle_core::page::Page;
 use heddle_core::{ControllerId, SiteId, Timestamp};
 use heddle_kernel::app::SharedApp;
@@ -11,6 +11,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::list_query::ListQuery as _;
 use heddle_kernel::list_query;
+use heddle_runtime::Adapter;
 use heddle_store::model_readings::{self, Shown};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,11 +46,16 @@ pub(super) struct Reading {
     complete: Completeness,
     /// The first thing that was wrong with the last reading; null where nothing was.
     error: Option<String>,
+    /// What can be asked of the objects, in the words of the model.
+    writes: Vec<Written>,
 }
 
-impl From<Shown> for Reading {
-    fn from(Shown { row, site_id }: Shown) -> Self {
+impl Reading {
+    fn of(Shown { row, site_id }: Shown, adapter: Option<&Adapter>) -> Self {
+        let filled = adapter
+            .and_then(|adapter| adapter.description().model.iter().find(|filled| filled.kind == row.kind));
         Self {
+            writes: filled.map(|filled| filled.writes.clone()).unwrap_or_default(),
             kind: row.kind,
             site_ref: Some(row.site_ref).filter(|site_ref| !site_ref.is_empty()),
             site_id,
@@ -73,5 +79,7 @@ pub(super) async fn list(
     let mut tx = app.db.read().await?;
     let controller = found_with_sites(&mut tx, &caller, id).await?;
     let (items, total) = model_readings::page(&mut tx, &caller.scope(), controller.id, asked.order).await?;
-    Ok(Answer(asked.page.of(items.into_iter().map(Reading::from).collect(), total)))
+    let adapter = app.adapter(&controller.vendor).ok();
+    let items = items.into_iter().map(|shown| Reading::of(shown, adapter.as_ref()));
+    Ok(Answer(asked.page.of(items.collect(), total)))
 }

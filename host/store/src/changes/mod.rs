@@ -41,6 +41,8 @@ pub struct Planned {
     /// The payload's secrets, sealed; `None` keeps the stored ones.
     pub secret: Option<Vec<u8>>,
     pub danger: Danger,
+    /// What a change in the words of the model is in the vendor's own.
+    pub expressed_as: Option<Vec<heddle_core::change::ChangeSpec>>,
 }
 
 /// A row of `change` about to be written. It begins as pending, without an outcome, and is not being applied.
@@ -99,9 +101,9 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
             outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key,
-            is_set, staged_via, site_ref)
+            is_set, staged_via, site_ref, expressed_as)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29, $30)
+            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29, $30, $31)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -115,6 +117,7 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(new.is_set)
         .bind(new.run.as_ref().map(|run| Json(&run.via)))
         .bind(new.site_ref.as_ref())
+        .bind(planned.expressed_as.as_ref().map(Json))
         .fetch_one(conn)
         .await)?)
 }
@@ -149,7 +152,7 @@ pub async fn set_plan(
         UPDATE change
         SET plan = $2, plan_token = $3, plan_inverse = $4, plan_error = $5, secret = COALESCE($6, secret),
             danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9,
-            verified_at = NULL, sent = '[]', hole_values = NULL
+            verified_at = NULL, sent = '[]', hole_values = NULL, expressed_as = $12
         WHERE id = $1 AND status = $10 AND apply_step = $11 AND set_id IS NULL
             AND (outcome_state NOT IN ('partial', 'unknown') OR verified_at IS NOT NULL)
         RETURNING *")
@@ -157,6 +160,7 @@ pub async fn set_plan(
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
         .bind(planned.danger).bind(OutcomeState::None).bind(now)
         .bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(planned.expressed_as.as_ref().map(Json))
         .fetch_optional(conn)
         .await)?)
 }

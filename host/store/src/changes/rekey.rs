@@ -16,6 +16,7 @@ pub struct Rekeyed {
     /// With references to the secrets under the new key.
     pub payload: Value,
     pub also: Vec<ChangeSpec>,
+    pub expressed_as: Option<Vec<ChangeSpec>>,
     pub plan_inverse: Option<Vec<ChangeSpec>>,
     /// Why the plan is dropped; `None` keeps it.
     pub plan_error: Option<Value>,
@@ -33,7 +34,7 @@ pub async fn rekey(tx: &mut Tx, id: ChangeId, old: &[u8], new: &Rekeyed, now: Ti
             plan = CASE WHEN $7 THEN NULL ELSE plan END,
             plan_token = CASE WHEN $7 THEN NULL ELSE plan_token END,
             plan_error = CASE WHEN $7 THEN $8 ELSE plan_error END,
-            updated_at = $9
+            updated_at = $9, expressed_as = $11
         WHERE id = $1 AND secret = $2 AND apply_step = $10"
         )
         .bind(id)
@@ -46,6 +47,7 @@ pub async fn rekey(tx: &mut Tx, id: ChangeId, old: &[u8], new: &Rekeyed, now: Ti
         .bind(new.plan_error.as_ref())
         .bind(now)
         .bind(ApplyStep::Idle)
+        .bind(new.expressed_as.as_ref().map(Json))
     );
     Ok(rows == 1)
 }

@@ -25,6 +25,9 @@ pub struct ChangeRow {
     /// Further changes that are planned and applied together with this one.
     #[sqlx(json)]
     pub also: Vec<ChangeSpec>,
+    /// What a change in the words of the model is in the vendor's own, since its last plan.
+    #[sqlx(json(nullable))]
+    pub expressed_as: Option<Vec<ChangeSpec>>,
     pub notes: Option<String>,
     pub status: ChangeStatus,
     pub danger: Danger,

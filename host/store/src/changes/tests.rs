@@ -52,6 +52,7 @@ on_both! {
             secret: vec![8],
             payload: serde_json::json!({"name": "other"}),
             also: Vec::new(),
+            expressed_as: None,
             plan_inverse: None,
             plan_error,
         };

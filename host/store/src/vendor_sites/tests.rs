@@ -47,7 +47,8 @@ on_both! {
         for ids in [std::slice::from_ref(first), others] {
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             record(&mut tx, id, &named(&ids), now).await.unwrap();
-            affected!(&mut tx, sqlx::query("UPDATE vendor_site SET is_ignored = TRUE WHERE controller_id = $1").bind(id));
+            let all = "UPDATE vendor_site SET is_ignored = TRUE WHERE controller_id = $1";
+            on!(&mut tx, conn => sqlx::query(all).bind(id).execute(conn).await.map(drop)).unwrap();
             now += TimeDelta::seconds(1);
         }
         assert_eq!(list(&mut tx, id).await.unwrap().len(), VENDOR_SITES_MAX + 1);

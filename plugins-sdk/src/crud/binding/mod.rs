@@ -25,7 +25,10 @@ pub use feature::{
 };
 pub(crate) use feature::{operation_word, worse};
 pub use field::{Field, FieldType};
-pub use modelled::{Join, ModelBinding, OneOf, OneOrMany, Source, Taken, TakenAs, TakenForm};
+pub use modelled::{
+    Acts, Given, GivenAs, GivenForm, Join, ModelBinding, OneOf, OneOrMany, Source, Taken, TakenAs, TakenForm,
+    Writes,
+};
 
 /// How objects of a kind are found and read.
 #[derive(Debug, Clone, Deserialize)]

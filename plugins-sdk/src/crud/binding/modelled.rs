@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::unusable;
 use crate::{Fault, Host, fault};
@@ -62,6 +62,102 @@ pub struct Source {
     /// What each field is taken from, by its name; `counters.rx_bytes` is within `counters`.
     #[serde(default)]
     pub fields: BTreeMap<String, Taken>,
+    /// How changes of these objects become changes of one of the vendor's features.
+    #[serde(default)]
+    pub writes: Option<Writes>,
+    /// The same for what is done with them, by the verb of the kind: `poe-cycle`.
+    #[serde(default)]
+    pub actions: BTreeMap<String, Acts>,
+}
+
+/// How a change in the words of the model becomes one of a feature.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Writes {
+    pub feature: String,
+    /// Those of `create`, `update` and `delete` that become it.
+    pub verbs: Vec<String>,
+    /// Which creates become it, where several sources are written: those whose fields have these values. A text that ends
+    /// with `*` means all that begin so.
+    #[serde(default)]
+    pub when: BTreeMap<String, OneOf>,
+    /// Where each field of the model goes. What is not named here cannot be expressed, and is refused.
+    #[serde(default)]
+    pub fields: BTreeMap<String, Given>,
+    /// Fields of the model that the package's code carries ([`super::super::Vendor::expressed`]).
+    #[serde(default)]
+    pub by_code: Vec<String>,
+    /// Why the vendor has nothing for a field, for those who ask.
+    #[serde(default)]
+    pub cannot: BTreeMap<String, String>,
+    /// What the payload of a create also holds.
+    #[serde(default)]
+    pub with: Map<String, Value>,
+    /// What the payload's natural key is taken from, by its fields; those of the source's own kind where nothing is said.
+    #[serde(default)]
+    pub names: BTreeMap<String, Taken>,
+}
+
+/// What is done with an object, as an action of the vendor's.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Acts {
+    pub feature: String,
+    /// Operation of the feature: `create` where nothing is said, as actions have it.
+    #[serde(default)]
+    pub operation: Option<String>,
+    /// What the payload also holds.
+    #[serde(default)]
+    pub with: Map<String, Value>,
+    /// As in [`Writes::names`].
+    #[serde(default)]
+    pub names: BTreeMap<String, Taken>,
+}
+
+/// Where a field of the model goes: a field of the payload, or how the value becomes one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Given {
+    Place(String),
+    As(Box<GivenAs>),
+}
+
+/// How a value of the model becomes one of a payload. What does not fit is refused.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GivenAs {
+    /// Field of the payload; dotted within an object.
+    pub to: String,
+    #[serde(default, rename = "as")]
+    pub form: GivenForm,
+    /// What each word of the model is to the vendor. Another word is refused.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// A number is multiplied by it, and must be whole then.
+    #[serde(default)]
+    pub times: Option<f64>,
+    /// What stands between the items where the vendor has a text.
+    #[serde(default)]
+    pub separator: Option<String>,
+    /// What of an item of a list is meant, where its items are objects: its place within.
+    #[serde(default)]
+    pub item: Option<String>,
+}
+
+/// What a value becomes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GivenForm {
+    /// As it is; a list where the payload has one.
+    #[default]
+    Json,
+    Text,
+    /// The opposite.
+    NotFlag,
+    /// The only item of a list.
+    Only,
+    /// The items as one text, with [`GivenAs::separator`] between them; a comma where nothing is said.
+    Joined,
 }
 
 /// Rows of another kind that belong to a row: those whose values are the same. All of them are read with each page.

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use heddle_core::page::PageRequest;
 use heddle_core::{DeviceId, OrgId};
+use heddle_store::model_objects::ModelObject;
 use heddle_store::{Device, Site};
 use sqlx::{PgPool, SqlitePool};
 use tokio::runtime::Runtime;
@@ -46,6 +47,20 @@ const SITES: &str =
     WHERE s.org_id = $1 AND s.deleted_at IS NULL ORDER BY s.created_at, s.id LIMIT CAST($2 AS BIGINT) OFFSET CAST($3 AS BIGINT)";
 const SITE_COUNT: &str = "SELECT COUNT(*) FROM site s WHERE s.org_id = $1 AND s.deleted_at IS NULL";
 
+const OBJECTS: &str =
+    "SELECT model_object.id, model_object.org_id, model_object.site_id,
+    NULLIF(model_object.site_ref, '') AS site_ref, model_object.controller_id, model_object.kind, model_object.key,
+    model_object.label, model_object.origin, model_object.device_key, d.id AS device_id, model_object.native,
+    model_object.fields, model_object.first_seen_at, model_object.changed_at, model_object.observed_at
+    FROM model_object JOIN controller c ON c.id = model_object.controller_id AND c.deleted_at IS NULL
+    LEFT JOIN device d ON d.controller_id = model_object.controller_id AND d.identity = model_object.device_key
+        AND d.deleted_at IS NULL
+    WHERE model_object.org_id = $1 AND model_object.kind = 'vlan'
+    ORDER BY model_object.label, model_object.id LIMIT CAST($2 AS BIGINT) OFFSET CAST($3 AS BIGINT)";
+const OBJECT_COUNT: &str =
+    "SELECT COUNT(*) FROM model_object JOIN controller c ON c.id = model_object.controller_id AND c.deleted_at IS NULL
+    WHERE model_object.org_id = $1 AND model_object.kind = 'vlan'";
+
 macro_rules! handlers {
     ($database:ident, $pool:ty) => {
         mod $database {
@@ -56,6 +71,7 @@ macro_rules! handlers {
                     .route("/api/v1/devices", get(devices))
                     .route("/api/v1/devices/{device_id}", get(device))
                     .route("/api/v1/sites", get(sites))
+                    .route("/api/v1/inventory/vlan", get(objects))
                     .with_state((pool, org))
             }
 
@@ -64,6 +80,14 @@ macro_rules! handlers {
                     sqlx::query_scalar(DEVICE_COUNT).bind(org).fetch_one(&pool).await.expect("devices");
                 let select = sqlx::query_as(DEVICES).bind(org).bind(PAGE.limit()).bind(0_i64);
                 let items: Vec<Device> = select.fetch_all(&pool).await.expect("devices can be read");
+                axum::Json(PAGE.of(items, total)).into_response()
+            }
+
+            async fn objects(State((pool, org)): State<($pool, OrgId)>) -> Response {
+                let total: i64 =
+                    sqlx::query_scalar(OBJECT_COUNT).bind(org).fetch_one(&pool).await.expect("objects");
+                let select = sqlx::query_as(OBJECTS).bind(org).bind(PAGE.limit()).bind(0_i64);
+                let items: Vec<ModelObject> = select.fetch_all(&pool).await.expect("objects can be read");
                 axum::Json(PAGE.of(items, total)).into_response()
             }
 

@@ -102,6 +102,7 @@ fn new_change(row: &ChangeRow, token: Vec<u8>, payload: Value, clock: &Clock) ->
         run: None,
         is_set: false,
         planned: Planned {
+            expressed_as: None,
             plan: row.plan.clone(),
             error: None,
             token: Some(token),

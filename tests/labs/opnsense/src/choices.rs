@@ -57,7 +57,12 @@ pub(crate) fn of(node: &str, field: &Field, config: &Config) -> Option<Options> 
         "MemberField" => keyed(USERS, "uid", "name", config),
         "GroupMembershipField" | "authgroup" => keyed(USER_GROUPS, "gid", "name", config),
         "GatewayGroupItemField" => keyed(GATEWAYS, "name", "name", config),
-        "enum-runtime" if node == "Routes/Route:route" => keyed(GATEWAYS, "name", "name", config),
+        // The firewall always has two that drop what they get.
+        "enum-runtime" if node == "Routes/Route:route" => {
+            let dropping = [("Null4", "127.0.0.1"), ("Null6", "::1")];
+            let dropping = dropping.map(|(name, to)| (name.to_owned(), format!("{name} - {to}")));
+            keyed(GATEWAYS, "name", "name", config).into_iter().chain(dropping).collect()
+        }
         "enum-runtime" if node == "Cron/Cron:jobs.job" => {
             CRON_COMMANDS.iter().map(|key| ((*key).to_owned(), capitalized(key))).collect()
         }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn filled(kind: &str, is_of_site: bool) -> Filled {
-        Filled { kind: kind.to_owned(), fields: vec!["name".to_owned()], is_of_site }
+        Filled { kind: kind.to_owned(), fields: vec!["name".to_owned()], is_of_site, writes: vec![] }
     }
 
     fn names(plan: &Plan) -> Vec<(&str, Option<&str>)> {
