@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 use super::conformance::Known;
+
+/// How long a request may take: longer than the slowest answer, which waits for a device or its window.
+const ANSWER_LIMIT: std::time::Duration = std::time::Duration::from_mins(4);
 /// Routes with a limit of a few requests for each address.
 const LIMITED: &[&str] = &[
     "/auth/login",
@@ -69,7 +72,8 @@ impl Api {
         rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         // Reading the system's certificates takes longer than most tests, and no server here speaks TLS.
-        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build();
+        // A server that hangs fails the test that asked it, and not the whole run.
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).timeout(ANSWER_LIMIT).build();
         let http = http.expect("a client can be built");
         Self { base: base.to_owned(), token: None, headers: Vec::new(), http, contract: Known::default() }
     }

@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{Connection as _, Database, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool};
 
 use crate::error::{Error, Result};
 
@@ -32,6 +33,8 @@ const REACH_PAUSE_FIRST: Duration = Duration::from_secs(1);
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 /// How long a statement waits for a lock that another process holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// A connection to a server is not used for longer than this: what a server process gathers for it goes with it.
+const SERVER_CONNECTION_AGE_MAX: Duration = Duration::from_mins(30);
 /// How long [`Db::ping`] waits for a connection of the pool and its answer.
 const PING_POOL_LIMIT: Duration = Duration::from_secs(1);
 /// How long it then tries over a connection of its own: three seconds together.
@@ -162,7 +165,7 @@ impl Db {
             .foreign_keys(true)
             .busy_timeout(LOCK_WAIT)
             .synchronous(SqliteSynchronous::Normal);
-        let writer = SqlitePoolOptions::new()
+        let writer = unswept(SqlitePoolOptions::new())
             .max_connections(1)
             .acquire_timeout(settings.acquire_timeout)
             // No peer can close a connection to a file, so it needs no check.
@@ -175,7 +178,7 @@ impl Db {
         schema::migrate_file(migrations, &writer)
             .await
             .map_err(|error| migration_error(error, migrations))?;
-        let reader = SqlitePoolOptions::new()
+        let reader = unswept(SqlitePoolOptions::new())
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
             .test_before_acquire(false)
@@ -188,9 +191,10 @@ impl Db {
         let options = PgConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
         reach_postgres(&options).await?;
-        let pool = PgPoolOptions::new()
+        let pool = unswept(PgPoolOptions::new())
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
+            .before_acquire(|_, about| Box::pin(async move { Ok(about.age < SERVER_CONNECTION_AGE_MAX) }))
             .connect_with(options)
             .await
             // The pool tries again until its time is over; nothing else can have held it up yet.
@@ -389,6 +393,15 @@ impl Tx {
             Tx::Postgres(tx) => Ok(tx.rollback().await?),
         }
     }
+}
+
+/// Options of a pool that no task sweeps for old connections.
+///
+/// The sweep of sqlx reads how many connections are idle while others take and return them. For a moment that number can be
+/// below zero, which is read as 2^64: the sweep then spins without end, and whoever waits for the pool's only connection
+/// behind it waits forever. It runs as soon as a pool is opened, when that is most likely.
+fn unswept<DB: Database>(options: PoolOptions<DB>) -> PoolOptions<DB> {
+    options.idle_timeout(None).max_lifetime(None)
 }
 
 async fn begin_postgres(pool: &PgPool, begin: &'static str, bell: &Bell) -> Result<Tx> {

@@ -50,7 +50,7 @@ impl Db {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let options = PgConnectOptions::from_str(url)
                 .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
-            let pool = PgPoolOptions::new()
+            let pool = super::unswept(PgPoolOptions::new())
                 .max_connections(settings.connections_max.max(1))
                 .acquire_timeout(settings.acquire_timeout)
                 .connect_with(options)
@@ -75,7 +75,9 @@ impl Db {
             return Ok(None);
         }
         let pool = |connections: u32| {
-            SqlitePoolOptions::new().max_connections(connections).acquire_timeout(settings.acquire_timeout)
+            super::unswept(SqlitePoolOptions::new())
+                .max_connections(connections)
+                .acquire_timeout(settings.acquire_timeout)
         };
         let reader = pool(settings.connections_max.max(1)).connect_with(options.clone()).await?;
         // The connection for writes cannot write, and opens only on request.

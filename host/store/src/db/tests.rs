@@ -40,6 +40,16 @@ on_both! {
         assert_eq!(db.ping().await.unwrap(), Reach::Answers);
     }
 
+    async fn no_pool_is_swept_by_a_task_of_its_own(db) {
+        let swept = match &db.pools {
+            Pools::Sqlite { reader, writer } => [reader, writer]
+                .map(|pool| (pool.options().get_idle_timeout(), pool.options().get_max_lifetime()))
+                .to_vec(),
+            Pools::Postgres(pool) => vec![(pool.options().get_idle_timeout(), pool.options().get_max_lifetime())],
+        };
+        assert!(swept.iter().all(|limits| *limits == (None, None)), "{swept:?}");
+    }
+
     async fn a_database_says_what_it_is(db) {
         assert!(["sqlite", "postgres"].contains(&db.kind()));
         assert!(db.version().await.unwrap().starts_with(|first: char| first.is_ascii_digit()));
