@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _, Write as _};
 
-use zip::read::{Config, ZipFileEntry};
+use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::result::ZipError;
 use zip::unstable::read::ZipIterable;
 use zip::write::SimpleFileOptions;
@@ -21,14 +21,19 @@ pub const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How many times larger than the archive its files may be together.
 const RATIO_MAX: u64 = 100;
 
+/// The record at the end of an archive that has no comment: its size, and how it begins.
+const END_BYTES: usize = 22;
+const END_BEGINS: &[u8] = b"PK\x05\x06";
+
 /// Returns the files of an archive, by their names with `/`. Their names, number and sizes are those of a package; what
-/// is in them is not judged.
+/// is in them is not judged. The archive is all that there is: nothing is in front of its first file or behind its end.
 pub fn read_archive(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, PackageError> {
     if bytes.len() > ARCHIVE_BYTES_MAX {
         return Err(PackageError::ArchiveTooLarge { max: ARCHIVE_BYTES_MAX });
     }
     // Entries of one name are kept apart, so that none of them hides another.
-    let mut archive = ZipIterable::try_new(Cursor::new(bytes), Config::default())
+    let config = Config { archive_offset: ArchiveOffset::Known(0) };
+    let mut archive = ZipIterable::try_new(Cursor::new(bytes), config)
         .map_err(|error| refused(&error))?
         .enforce_header_consistency(true);
     if archive.len() > FILES_MAX {
@@ -36,16 +41,39 @@ pub fn read_archive(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, PackageEr
     }
     let mut files = BTreeMap::new();
     let mut room = Room::of(bytes);
+    let mut first = None;
     for entry in archive.files().map_err(|error| refused(&error))? {
         let entry = entry.map_err(|error| refused(&error))?;
         let name = name_of(&entry)?;
+        let begins = entry.header_start();
+        first = Some(first.map_or(begins, |first: u64| first.min(begins)));
         let content = content_of(entry, &name, bytes, &mut room)?;
         if files.insert(name.clone(), content).is_some() {
             return Err(PackageError::DuplicateFile(name));
         }
     }
+    check_ends(bytes, first)?;
     names::check_distinct(files.keys().map(String::as_str))?;
     Ok(files)
+}
+
+/// Refuses bytes that belong to no file. `first` is where the first file begins.
+fn check_ends(bytes: &[u8], first: Option<u64>) -> Result<(), PackageError> {
+    let refuse = |problem: &str| Err(PackageError::Archive(problem.to_owned()));
+    if first.is_some_and(|first| first > 0) {
+        return refuse("there are bytes in front of its first file");
+    }
+    let at = bytes.len().saturating_sub(END_BYTES);
+    let end = &bytes[at..];
+    if !end.starts_with(END_BEGINS) || !end.ends_with(&[0, 0]) {
+        return refuse("it has a comment, or there are bytes behind its end");
+    }
+    let number = |at: usize| end[at..].first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+    let (directory_bytes, directory_at) = (number(12), number(16));
+    if directory_at + directory_bytes != length(&bytes[..at]) {
+        return refuse("there are bytes between its directory and its end");
+    }
+    Ok(())
 }
 
 /// Bytes that the files of an archive may still have together.

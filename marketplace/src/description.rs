@@ -4,7 +4,7 @@
 //! It is a file of the package of its own ([`DESCRIPTION`](crate::DESCRIPTION)), so that it is signed, shown and
 //! compared without running the component. Keys are kebab-case; unknown keys are refused.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,10 +12,13 @@ use serde_json::value::RawValue;
 use crate::error::PackageError;
 use crate::json::{self, StrictError};
 use crate::model::{self, ModelKind};
+use crate::release::{self, Span, Tested};
 
 /// Areas, kinds and features together.
 const ENTRIES_MAX: usize = 8_192;
 const TITLE_CHARS_MAX: usize = 120;
+const FILE_NAME_CHARS_MAX: usize = 100;
+const CONTENT_TYPE_CHARS_MAX: usize = 100;
 const DEPTH_MAX: usize = 64;
 /// Largest binding of a kind or feature, in bytes of JSON.
 pub const BINDING_BYTES_MAX: usize = 16 << 10;
@@ -32,6 +35,9 @@ pub struct Description {
     /// Kinds of the model that are read from this vendor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<Filled>,
+    /// The releases that all of this was made from and tested with. Without an entry nothing is said of any release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<Tested>,
 }
 
 /// A kind of the model (`wit/model`) that the adapter fills.
@@ -47,6 +53,9 @@ pub struct Filled {
     /// What people can ask of its objects, in the words of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<Written>,
+    /// The releases that have it; all of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<Span>,
     /// What the package says of it to its own component; opaque to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Box<RawValue>>,
@@ -108,9 +117,27 @@ pub struct Kind {
     pub title: String,
     #[serde(default, skip_serializing_if = "Per::is_site")]
     pub per: Per,
+    /// The device answers it as a file, which the host keeps for a person; it has no objects, and nothing writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<KindFile>,
+    /// The releases that have it; all of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<Span>,
     /// What the package says of the kind to its own component; opaque to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Box<RawValue>>,
+}
+
+/// A kind that the device answers as a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct KindFile {
+    /// What it is called where neither the device nor a person says a name: a plain file name such as `config.xml`.
+    pub name: String,
+    /// Its media type, where it is always the same. Of a file of JSON it must be there: the answers of others that are JSON
+    /// say why there is no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
 }
 
 /// Something that can be staged: `acme.firewall.rule`. An ordering is a feature of its own, whose payload names
@@ -130,6 +157,9 @@ pub struct Feature {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natural_key: Vec<String>,
     pub operations: Vec<FeatureOperation>,
+    /// The releases that have it; all of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<Span>,
     /// What the package says of the feature to its own component; opaque to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Box<RawValue>>,
@@ -229,23 +259,33 @@ fn problem(description: &Description, id: &str) -> Option<String> {
         description.kinds.iter().find_map(|kind| {
             title("kind", &kind.id, &kind.title)
                 .or_else(|| in_area("kind", &kind.id, &kind.area))
+                .or_else(|| file(&kind.id, kind.file.as_ref()))
+                .or_else(|| span("kind", &kind.id, kind.releases.as_ref()))
                 .or_else(|| binding("kind", &kind.id, kind.binding.as_deref()))
         })
     };
     let of_features = || {
         description.features.iter().find_map(|feature| {
-            in_area("feature", &feature.id, &feature.area).or_else(|| of_feature(feature, id, &kinds))
+            in_area("feature", &feature.id, &feature.area)
+                .or_else(|| of_feature(feature, id, &kinds))
+                .or_else(|| writes_file(feature, &description.kinds))
         })
     };
-    titles.or_else(of_kinds).or_else(of_features).or_else(|| of_model(description))
+    titles
+        .or_else(of_kinds)
+        .or_else(of_features)
+        .or_else(|| of_model(description))
+        .or_else(|| release::problem(&description.releases))
 }
 
 fn of_model(description: &Description) -> Option<String> {
     let mut seen = HashSet::new();
-    let operations: HashSet<(&str, Operation)> = description
+    let operations: HashMap<(&str, Operation), Per> = description
         .features
         .iter()
-        .flat_map(|feature| feature.operations.iter().map(|one| (feature.id.as_str(), one.operation)))
+        .flat_map(|feature| {
+            feature.operations.iter().map(|one| ((feature.id.as_str(), one.operation), feature.per))
+        })
         .collect();
     description.model.iter().find_map(|filled| {
         let kind = filled.kind.as_str();
@@ -263,18 +303,19 @@ fn of_model(description: &Description) -> Option<String> {
         };
         strange
             .or_else(secret)
-            .or_else(|| of_writes(known, &filled.writes, &operations))
+            .or_else(|| of_writes(known, filled, &operations))
+            .or_else(|| span("model", kind, filled.releases.as_ref()))
             .or_else(|| binding("model", kind, filled.binding.as_deref()))
     })
 }
 
 fn of_writes(
     kind: &ModelKind,
-    writes: &[Written],
-    operations: &HashSet<(&str, Operation)>,
+    filled: &Filled,
+    operations: &HashMap<(&str, Operation), Per>,
 ) -> Option<String> {
     let mut seen = HashSet::new();
-    writes.iter().find_map(|written| {
+    filled.writes.iter().find_map(|written| {
         let verb: String = written.verb.chars().take(100).collect();
         if !kind.verbs().any(|known| known == written.verb) {
             let known: Vec<&str> = kind.verbs().collect();
@@ -296,13 +337,17 @@ fn of_writes(
         if written.uses.is_empty() {
             return Some(format!("the verb '{verb}' of the kind '{}' uses no feature", kind.id));
         }
-        let unknown =
-            written.uses.iter().find(|used| !operations.contains(&(used.feature.as_str(), used.operation)));
-        unknown.map(|used| {
-            format!(
-                "the verb '{verb}' of the kind '{}' uses the operation '{}' of '{}', which is not declared",
+        written.uses.iter().find_map(|used| {
+            let what = match operations.get(&(used.feature.as_str(), used.operation)) {
+                None => "is not declared",
+                // What is asked at a site is written there, and what is asked of the controller is written of the whole.
+                Some(per) if *per != filled.per => "has another 'per' than the kind",
+                Some(_) => return None,
+            };
+            Some(format!(
+                "the verb '{verb}' of the kind '{}' uses the operation '{}' of '{}', which {what}",
                 kind.id, used.operation, used.feature
-            )
+            ))
         })
     })
 }
@@ -328,7 +373,41 @@ fn of_feature(feature: &Feature, id: &str, kinds: &HashSet<&str>) -> Option<Stri
         }
     }
     title("feature", &feature.id, &feature.title)
+        .or_else(|| span("feature", &feature.id, feature.releases.as_ref()))
         .or_else(|| binding("feature", &feature.id, feature.binding.as_deref()))
+}
+
+/// What is only fetched as a file is not written.
+fn writes_file(feature: &Feature, kinds: &[Kind]) -> Option<String> {
+    let written = feature.kind.as_deref()?;
+    let is_file = kinds.iter().any(|kind| kind.id == written && kind.file.is_some());
+    is_file.then(|| format!("feature '{}' writes the kind '{written}', which is a file", feature.id))
+}
+
+fn file(id: &str, file: Option<&KindFile>) -> Option<String> {
+    let file = file?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let chars = file.name.chars().count();
+    if !(1..=FILE_NAME_CHARS_MAX).contains(&chars)
+        || !file.name.chars().all(is_plain)
+        || file.name.starts_with('.')
+    {
+        return Some(format!(
+            "the file of kind '{id}' needs a name of 1 to {FILE_NAME_CHARS_MAX} letters, digits, '.', '_' and '-', which \
+             does not begin with '.'"
+        ));
+    }
+    let is_token = |part: &str| {
+        let fits =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$&-^_.+".contains(&byte);
+        !part.is_empty() && part.bytes().all(fits)
+    };
+    let content_type = file.content_type.as_deref()?;
+    let fits = content_type.len() <= CONTENT_TYPE_CHARS_MAX
+        && content_type.split_once('/').is_some_and(|(kind, name)| is_token(kind) && is_token(name));
+    (!fits).then(|| {
+        format!("the content type of the file of kind '{id}' must be a media type in lower case, such as 'text/csv'")
+    })
 }
 
 fn title(what: &str, id: &str, title: &str) -> Option<String> {
@@ -337,6 +416,11 @@ fn title(what: &str, id: &str, title: &str) -> Option<String> {
     (!fits).then(|| {
         format!("the title of {what} '{id}' needs 1 to {TITLE_CHARS_MAX} characters, none of them a control character")
     })
+}
+
+fn span(what: &str, id: &str, releases: Option<&Span>) -> Option<String> {
+    let problem = releases?.problem()?;
+    Some(format!("the releases of {what} '{id}': {problem}"))
 }
 
 fn binding(what: &str, id: &str, binding: Option<&RawValue>) -> Option<String> {
@@ -372,7 +456,13 @@ mod tests {
     fn good() -> Value {
         json!({
             "areas": [{ "id": "firewall", "title": "Firewall" }],
-            "kinds": [{ "id": "rule", "area": "firewall", "title": "Rule", "binding": { "list": "/rules" } }],
+            "kinds": [{
+                "id": "rule", "area": "firewall", "title": "Rule", "releases": { "from": "24.10" },
+                "binding": { "list": "/rules" },
+            }, {
+                "id": "backup", "area": "firewall", "title": "Backup",
+                "file": { "name": "config.xml", "content-type": "application/xml" },
+            }],
             "features": [{
                 "id": "acme.firewall.rule", "area": "firewall", "title": "Rule", "kind": "rule",
                 "natural-key": ["name"],
@@ -380,7 +470,9 @@ mod tests {
                     "operation": "create", "danger": "normal", "invertible": true,
                     "payload-schema": { "type": "object" },
                 }],
+                "releases": { "from": "24.10", "to": "25.2" },
             }],
+            "releases": [{ "product": "Acme Edge", "tested": ["24.10", { "from": "25.1", "to": "25.2" }] }],
         })
     }
 
@@ -405,6 +497,13 @@ mod tests {
         let create = json!({ "verb": "create", "fields": ["vlan_id"], "uses": uses });
         assert_eq!(with(json!([create])).unwrap().model[0].writes.len(), 1);
         let not_declared = json!([{ "feature": "acme.firewall.rule", "operation": "delete" }]);
+        let mut elsewhere = good();
+        elsewhere["features"][0]["per"] = json!("controller");
+        elsewhere["model"] = json!([{ "kind": "vlan", "fields": ["vlan_id"], "writes": [create] }]);
+        let refusal = parsed(&elsewhere).unwrap_err();
+        assert!(refusal.contains("'create' of 'acme.firewall.rule', which has another 'per'"), "{refusal}");
+        elsewhere["model"][0]["per"] = json!("controller");
+        parsed(&elsewhere).unwrap();
         for (writes, said) in [
             (json!([create, create]), "is written twice"),
             (json!([{ "verb": "reboot", "uses": uses }]), "has no verb 'reboot'; it has: "),
@@ -434,11 +533,19 @@ mod tests {
                 json!("x".repeat(BINDING_BYTES_MAX)),
                 "the binding of kind 'rule' has 16386 bytes",
             ),
+            ("/kinds/0/releases", json!({}), "the releases of kind 'rule': a range of releases needs"),
+            ("/features/0/releases/to", json!("24.9"), "the releases from '24.10' to '24.9' are none"),
+            ("/releases/0/tested", json!([{ "from": "new" }]), "'new' is no bound of releases"),
+            ("/releases/0/tested", json!([""]), "a release has 1 to 64 characters"),
             ("/features/0/binding", json!(vec![0; 10_000]), "the binding of feature 'acme.firewall.rule'"),
             ("/features/0/id", json!("firewall.rule"), "does not begin with 'acme.'"),
             ("/features/0/id", json!("acmefirewall.rule"), "does not begin with 'acme.'"),
             ("/features/0/area", json!("wifi"), "is in the area 'wifi'"),
             ("/features/0/kind", json!("zone"), "writes the kind 'zone'"),
+            ("/features/0/kind", json!("backup"), "writes the kind 'backup', which is a file"),
+            ("/kinds/1/file/name", json!("a/b"), "needs a name of 1 to 100 letters"),
+            ("/kinds/1/file/name", json!(".htaccess"), "does not begin with '.'"),
+            ("/kinds/1/file/content-type", json!("XML"), "must be a media type"),
             ("/features/0/operations/1", operation, "has the operation 'create' twice"),
             ("/features/0/operations/0/danger", json!("grave"), "unknown variant `grave`"),
             ("/features/0/operations/0/payload-schema", json!(true), "is not a JSON object"),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::PackageError;
 use crate::manifest::{Manifest, ReadRule, Request, Session};
+use crate::reading;
 
 /// How a template counts in a comparison: what fills it is not known yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,12 +28,16 @@ pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
     manifest.reads.iter().try_for_each(|rule| check_rule(rule, &manifest.reads))
 }
 
-/// The requests of a session, each with a word for it: the login's steps, then the logout.
+/// The requests of a session, each with a word for it: the login's steps, then the renewal and the logout.
 pub(crate) fn requests(session: &Session) -> impl Iterator<Item = (String, &Request)> {
     let count = session.login.len();
     let steps = session.login.iter().enumerate();
-    let login = steps.map(move |(n, step)| (format!("login step {} of {count}", n + 1), &step.request));
-    login.chain(session.logout.iter().map(|request| ("logout".to_owned(), request)))
+    let login = steps.map(move |(n, step)| {
+        let condition = if step.when.is_some() { ", which may be left out" } else { "" };
+        (format!("login step {} of {count}{condition}", n + 1), &step.request)
+    });
+    let renewal = session.renew.iter().map(|renewal| ("renewal".to_owned(), &renewal.request));
+    login.chain(renewal).chain(session.logout.iter().map(|request| ("logout".to_owned(), request)))
 }
 
 /// Whether a request changes nothing, as far as its method and the rules tell.
@@ -43,8 +48,9 @@ pub(crate) fn reads(request: &Request, rules: &[ReadRule]) -> bool {
     }
     let fits = |body: Option<&Value>| {
         rules.iter().any(|rule| {
-            !request.path.contains('?')
-                && is_place(rule, request, Template::FitsNothing)
+            is_place(rule, request, Template::FitsNothing)
+                && has_query(rule, request, Template::FitsNothing)
+                && has_form(rule, request, Template::FitsNothing)
                 && has_values(rule, body, Template::FitsNothing)
         })
     };
@@ -82,11 +88,11 @@ fn check_request(
 }
 
 fn check_rule(rule: &ReadRule, all: &[ReadRule]) -> Result<(), PackageError> {
-    match (rule.json.is_empty(), rule.only_reads) {
+    match (!rule.has_condition(), rule.only_reads) {
         (true, false) => refused(
             rule,
             format!(
-                "without 'json' every {} to this path counts as a read; add a condition, or \"only-reads\": true where the path does nothing else",
+                "without 'json', 'form' or 'query' every {} to this path counts as a read; add a condition, or \"only-reads\": true where the path does nothing else",
                 rule.method
             ),
         ),
@@ -96,7 +102,7 @@ fn check_rule(rule: &ReadRule, all: &[ReadRule]) -> Result<(), PackageError> {
         (false, false) => Ok(()),
         (true, true) => {
             let conditional = |other: &&ReadRule| {
-                !other.json.is_empty()
+                other.has_condition()
                     && other.method == rule.method
                     && paths_meet(&other.path, &rule.path, Template::FitsAnything)
             };
@@ -118,6 +124,8 @@ fn check_rule(rule: &ReadRule, all: &[ReadRule]) -> Result<(), PackageError> {
 fn may_fit(rule: &ReadRule, request: &Request) -> bool {
     let fits = |body: Option<&Value>| has_values(rule, body, Template::FitsAnything);
     is_place(rule, request, Template::FitsAnything)
+        && (rule.query.is_empty() || has_query(rule, request, Template::FitsAnything))
+        && has_form(rule, request, Template::FitsAnything)
         && match &request.json {
             Some(Value::Array(batch)) => batch.iter().any(|element| fits(Some(element))),
             body => fits(body.as_ref()),
@@ -137,6 +145,28 @@ fn paths_meet(rule: &str, path: &str, template: Template) -> bool {
             let is_open = template == Template::FitsAnything && (segment == "*" || is_template(segment));
             *wanted == "*" || *wanted == segment || is_open
         })
+}
+
+fn has_query(rule: &ReadRule, request: &Request, template: Template) -> bool {
+    reading::query_fits(rule, &request.path, text_fits(template))
+}
+
+/// Whether the body is what a rule takes that names no JSON: a form, or none where it has only a query.
+fn has_form(rule: &ReadRule, request: &Request, template: Template) -> bool {
+    if rule.form.is_empty() {
+        let has_body = request.json.is_some() || request.form.is_some();
+        return rule.only_reads || !rule.json.is_empty() || !has_body;
+    }
+    request.form.as_ref().is_some_and(|form| {
+        let fields = form.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        reading::form_fits(rule, fields, text_fits(template))
+    })
+}
+
+fn text_fits(template: Template) -> impl Fn(&str, &str) -> bool {
+    move |accepted, found| {
+        if is_template(found) { template == Template::FitsAnything } else { accepted == found }
+    }
 }
 
 fn has_values(rule: &ReadRule, body: Option<&Value>, template: Template) -> bool {

@@ -91,6 +91,9 @@ pub enum PackageError {
     Description(String),
     #[error("config-schema: {0}")]
     ConfigSchema(SchemaError),
+    /// A shape of credentials that no credential could have.
+    #[error("credentials '{shape}': {problem}")]
+    Credential { shape: String, problem: String },
     /// A session declaration that could not be carried out as written.
     #[error("auth '{session}': {problem}")]
     Session { session: String, problem: String },

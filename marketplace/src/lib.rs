@@ -2,15 +2,21 @@
 //! this crate. It knows nothing of the host and does not look inside a component beyond its first bytes.
 
 mod archive;
+pub mod credentials;
 pub mod description;
 mod effects;
 mod error;
+mod file_fields;
+pub mod headers;
 mod json;
 mod keys;
 pub mod manifest;
 pub mod model;
 mod names;
 mod pack;
+mod places;
+pub mod reading;
+pub mod release;
 mod rules;
 pub mod schema;
 mod schemas;
@@ -27,6 +33,7 @@ pub use pack::{PackError, pack, write_dir};
 pub use rules::ID_CHARS_MAX;
 pub use schema::{Schema, SchemaError};
 pub use schemas::{judge_schemas, settings_schema};
+pub use session_rules::SESSION_SECS_MAX;
 pub use signature::{key_id, keygen, sign};
 pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect, read_dir};
 pub use words::in_words;
@@ -39,4 +46,3 @@ pub const MANIFEST: &str = "manifest.json";
 pub const DESCRIPTION: &str = "description.json";
 /// Name of the signatures inside a package.
 pub const SIGNATURE: &str = "manifest.sig";
-pub use session_rules::CONNECTION_HEADERS;

@@ -43,6 +43,9 @@ pub struct Manifest {
     /// JSON Schema of a controller's `settings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
+    /// Shapes of credentials that the adapter takes, by name. Without any, it takes every credential.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<String, Shape>,
     /// Managed login sessions, by name.
     #[serde(default)]
     pub auth: BTreeMap<String, Session>,
@@ -98,12 +101,46 @@ pub struct Limits {
     pub request_bytes: Option<u32>,
 }
 
-/// Least distance between requests to one controller.
+/// Fields that a credential has to have, all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Shape {
+    /// For people.
+    pub title: String,
+    pub fields: BTreeMap<String, FieldKind>,
+}
+
+/// What a field of a credential holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FieldKind {
+    /// What an answer may repeat, such as the name of a user or the id of a client.
+    Text,
+    /// What is taken out of every answer.
+    Secret,
+}
+
+/// How fast requests to one controller follow each other, those of all callers together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pace {
+    /// Least distance behind a read.
+    #[serde(default)]
     pub read_gap_ms: u32,
+    /// Least distance behind a write.
+    #[serde(default)]
     pub write_gap_ms: u32,
+    /// All hold, beside the distances. Requests of a login count, too.
+    #[serde(default)]
+    pub windows: Vec<Window>,
+}
+
+/// At most so many requests within any span of this length.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Window {
+    pub calls: u32,
+    pub window_ms: u32,
 }
 
 /// A request that reads although its method could write.
@@ -111,16 +148,31 @@ pub struct Pace {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadRule {
     pub method: String,
-    /// Exact, or with `*` standing for one segment. A request with a query fits no rule.
+    /// Exact, or with `*` standing for one segment.
     pub path: String,
     /// JSON pointer to the values it may have there. All must fit. An array
     /// body is a batch: every element must fit some rule.
     #[serde(default)]
     pub json: BTreeMap<String, Vec<Value>>,
-    /// Says that this path does nothing but read, whatever the body. Required of a rule without `json`, and
+    /// The body is a form of exactly these fields, each once, with one of these values; `*` alone stands for any.
+    #[serde(default)]
+    pub form: BTreeMap<String, Vec<String>>,
+    /// The query has exactly these parameters, each once, with one of these values; `*` alone stands for any. Without
+    /// it, a request with a query does not fit. A rule of nothing else is for requests without a body.
+    #[serde(default)]
+    pub query: BTreeMap<String, Vec<String>>,
+    /// Says that this path does nothing but read, whatever the body. Required of a rule without a condition, and
     /// refused where a login, a logout or another rule shows that the path does more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_reads: bool,
+}
+
+impl ReadRule {
+    /// Whether the rule asks for more than method and path.
+    #[must_use]
+    pub fn has_condition(&self) -> bool {
+        !(self.json.is_empty() && self.form.is_empty() && self.query.is_empty())
+    }
 }
 
 /// A login that the host performs and keeps, or a credential that each request carries. Templates name
@@ -128,6 +180,9 @@ pub struct ReadRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Session {
+    /// The shape of credential that it needs; any of the manifest's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// In order; a later step may use what an earlier one captured. Empty where the device knows no session: then
     /// `apply` names the secrets, and there is no `expired`, `logout` or `cookie-jar`.
     #[serde(default)]
@@ -143,12 +198,76 @@ pub struct Session {
     /// `expired` proves that the request was not carried out.
     #[serde(default)]
     pub expired_before_effect: bool,
+    /// Most seconds that the session is used after its login or last renewal.
     pub ttl_s: u32,
+    /// Where the answer to the login, or to a renewal, says how long the session lives. It shortens `ttl-s` and never
+    /// extends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_from: Option<TtlFrom>,
+    /// Least milliseconds between the beginnings of two logins with one credential at one controller. A call that has
+    /// no time to wait is answered `busy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login_gap_ms: Option<u32>,
+    /// What the host sends instead of a new login while the session is still good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew: Option<Renewal>,
+    /// Captured values that the device may replace in any answer of the session. The first entry that an answer has
+    /// for a capture counts.
+    #[serde(default)]
+    pub refresh: Vec<Refresh>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logout: Option<Request>,
 }
 
-/// A request of a login or logout. It is a GET or HEAD without a body, fits a rule of `reads`, or declares its
+/// A request that prolongs the session, sent within it. Whatever the device answers other than `expect`, one ordinary
+/// login follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Renewal {
+    /// Seconds since the login or the last renewal, less than `ttl-s`.
+    pub after_s: u32,
+    /// Seconds since the login after which the session is not renewed any more: 7 days at most, and when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age_s: Option<u32>,
+    pub request: Request,
+    /// The answer of a renewal that worked.
+    pub expect: Matcher,
+    /// Replaces captures of the login. All must be there, else the renewal did not work.
+    #[serde(default)]
+    pub capture: Vec<Refresh>,
+}
+
+/// Replaces a value that the login captured and does not expose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Refresh {
+    #[serde(rename = "as")]
+    pub name: String,
+    pub from: CaptureFrom,
+}
+
+/// A place of an answer that holds the session's lifetime: a number, or a text with one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TtlFrom {
+    /// A place in JSON or a header; no cookie.
+    pub from: CaptureFrom,
+    pub unit: TtlUnit,
+}
+
+/// What the number of a lifetime means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TtlUnit {
+    Seconds,
+    Milliseconds,
+    /// The second of the end, counted from 1970; compared with the answer's `Date` header where it has one.
+    AtSeconds,
+    /// The millisecond of the end, in the same way.
+    AtMilliseconds,
+}
+
+/// A request of a login, renewal or logout. It is a GET or HEAD without a body, fits a rule of `reads`, or declares its
 /// `effect`; a package with any other request is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -161,6 +280,19 @@ pub struct Request {
     pub json: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<BTreeMap<String, String>>,
+    /// Values are templates. None of the connection, of the body, or that makes it another request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basic: Option<Basic>,
+}
+
+/// Basic authorization; both are templates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Basic {
+    pub username: String,
+    pub password: String,
 }
 
 /// What a request of a login or logout changes at the device.
@@ -174,6 +306,9 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoginStep {
+    /// The step is left out where this does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<When>,
     pub request: Request,
     /// The answer of a login that worked.
     pub expect: Matcher,
@@ -183,6 +318,20 @@ pub struct LoginStep {
     /// All must be there, else the login did not work.
     #[serde(default)]
     pub capture: Vec<Capture>,
+}
+
+/// When a step of a login is carried out. All conditions that are given must hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct When {
+    /// The credential has this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// The controller has this setting, with one of the values in `is` where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
+    #[serde(default)]
+    pub is: Vec<Value>,
 }
 
 /// All conditions that are given must hold.
@@ -198,6 +347,21 @@ pub struct Matcher {
     /// Beginning of the content type, lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Headers of the answer by their names.
+    #[serde(default)]
+    pub header: BTreeMap<String, HeaderIs>,
+    /// Whether the body is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<bool>,
+}
+
+/// What a header of an answer has to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeaderIs {
+    Values(Vec<String>),
+    /// The beginning of its value. An empty one fits wherever the header is there.
+    Prefix(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::error::PackageError;
 use crate::manifest::{Kind, Limits, Manifest, Pace, ReadRule};
-use crate::{MANIFEST, SIGNATURE, SUPPORTED_API, effects, keys, names, schema, session_rules};
+use crate::{
+    MANIFEST, SIGNATURE, SUPPORTED_API, credentials, effects, keys, names, reading, schema, session_rules,
+};
 
 /// Ids that mean something else in events, permissions, paths or settings.
 const RESERVED: &[&str] = &[
@@ -34,6 +36,9 @@ const SESSIONS_MAX: usize = 8;
 const READ_RULES_MAX: usize = 512;
 const SECRET_FIELDS_MAX: usize = 256;
 const PACE_GAP_MS_MAX: u32 = 60_000;
+const WINDOWS_MAX: usize = 4;
+const WINDOW_CALLS_MAX: u32 = 1_000;
+const WINDOW_MS_MAX: u32 = 3_600_000;
 
 /// Checks everything that can be judged from the manifest alone.
 pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
@@ -46,6 +51,7 @@ pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
     for (name, session) in &manifest.auth {
         session_rules::check(name, session)?;
     }
+    credentials::check(manifest)?;
     check_count("reads", manifest.reads.len(), READ_RULES_MAX)?;
     manifest.reads.iter().try_for_each(check_read_rule)?;
     effects::check(manifest)?;
@@ -121,6 +127,18 @@ fn check_pace(pace: &Pace) -> Result<(), PackageError> {
             return Err(field_error(field, &value.to_string(), "60000 ms is the most"));
         }
     }
+    check_count("pace windows", pace.windows.len(), WINDOWS_MAX)?;
+    for window in &pace.windows {
+        let bounds = [
+            ("pace windows calls", window.calls, WINDOW_CALLS_MAX),
+            ("pace windows window-ms", window.window_ms, WINDOW_MS_MAX),
+        ];
+        for (name, value, max) in bounds {
+            if value == 0 || value > max {
+                return Err(PackageError::Limit { name, value, max });
+            }
+        }
+    }
     Ok(())
 }
 
@@ -163,7 +181,7 @@ fn check_read_rule(rule: &ReadRule) -> Result<(), PackageError> {
         return refused(problem);
     }
     if rule.path.contains(['?', '{', '}']) {
-        return refused("a path of a rule has neither a query nor a template");
+        return refused("a path of a rule has no template, and its query stands in 'query'");
     }
     if rule.path.split('/').any(|segment| segment.contains('*') && segment != "*") {
         return refused("'*' stands for one whole segment");
@@ -176,7 +194,13 @@ fn check_read_rule(rule: &ReadRule) -> Result<(), PackageError> {
             return refused("an empty list of values fits no request");
         }
     }
-    Ok(())
+    if !rule.json.is_empty() && !rule.form.is_empty() {
+        return refused("a body is JSON or a form; give 'json' or 'form', not both");
+    }
+    match reading::problem(&rule.form).or_else(|| reading::problem(&rule.query)) {
+        Some(problem) => refused(problem),
+        None => Ok(()),
+    }
 }
 
 fn check_text(field: &str, value: &str, bytes_max: usize) -> Result<(), PackageError> {

@@ -182,7 +182,7 @@ impl Walk {
                 _ => {}
             }
         }
-        children(fields).try_for_each(|child| self.schema(child, false))
+        children(fields).try_for_each(|(_, child)| self.schema(child, false))
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
@@ -213,16 +213,17 @@ fn repeats(pattern: &str) -> impl Iterator<Item = &str> {
     counted.flat_map(|inner| inner.split(',')).filter(|number| !number.is_empty())
 }
 
-/// The subschemas directly below.
-fn children(fields: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    fields.iter().flat_map(|(keyword, value)| -> Box<dyn Iterator<Item = &Value>> {
+/// The subschemas directly below, each with the keyword that it stands at.
+pub(crate) fn children(fields: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+    fields.iter().flat_map(|(keyword, value)| {
         let keyword = keyword.as_str();
-        match value {
+        let below: Box<dyn Iterator<Item = &Value>> = match value {
             _ if ONE.contains(&keyword) => Box::new(std::iter::once(value)),
             Value::Array(items) if LIST.contains(&keyword) => Box::new(items.iter()),
             Value::Object(named) if NAMED.contains(&keyword) => Box::new(named.values()),
             _ => Box::new(std::iter::empty()),
-        }
+        };
+        below.map(move |schema| (keyword, schema))
     })
 }
 
@@ -259,7 +260,7 @@ impl<'a> Extents<'a> {
             return Err(SchemaError::Nested);
         }
         let mut whole = Extent { subschemas: 1, levels: 1 };
-        for child in children(fields) {
+        for (_, child) in children(fields) {
             let child = self.schema(child, level + 1)?;
             whole = whole.with(child)?;
         }

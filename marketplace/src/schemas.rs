@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::description::Description;
+use crate::file_fields;
 use crate::manifest::Manifest;
 use crate::schema::{Schema, SchemaError};
 
@@ -22,6 +23,9 @@ pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(
             let document: Value = serde_json::from_str(operation.payload_schema.get())
                 .map_err(|error| refused(&error.to_string()))?;
             let schema = Schema::parse(&document).map_err(|error| refused(&error.to_string()))?;
+            if let Some(problem) = file_fields::problem_of(&document) {
+                return Err(refused(&problem));
+            }
             patterns += schema.patterns();
             if patterns > PATTERNS_MAX {
                 return Err(refused(&format!("with it there are more than {PATTERNS_MAX} patterns in all")));
@@ -71,6 +75,7 @@ mod tests {
             per: Per::Site,
             natural_key: vec![],
             operations: vec![operation],
+            releases: None,
             binding: None,
         };
         Description { features: vec![feature], ..Description::default() }
@@ -86,6 +91,7 @@ mod tests {
             (json!({ "properties": { "a": { "pattern": "(" } } }), "cannot be used"),
             (json!({ "title": "x".repeat(70_000) }), "bytes"),
             (json!(true), "object"),
+            (json!({ "properties": { "a": { "x-file": true } } }), "x-file"),
         ] {
             let refused = judge_schemas(&manifest(), &description(&schema)).unwrap_err();
             assert!(refused.contains("'acme.lab.thing' (update)") && refused.contains(problem), "{refused}");

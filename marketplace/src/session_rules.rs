@@ -1,31 +1,26 @@
 //! Rules of managed logins: requests that can be built, templates that can be
 //! filled, and answers that can be told apart.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
 use crate::error::PackageError;
-use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Matcher, Request, Session};
+use crate::headers;
+use crate::manifest::{
+    Apply, ApplyTo, Capture, CaptureFrom, HeaderIs, Matcher, Refresh, Renewal, Request, Session, When,
+};
+use crate::places;
 use crate::template::{self, Part, Source};
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-/// Headers that belong to the connection, never to a session, a credential or a component.
-pub const CONNECTION_HEADERS: &[&str] = &[
-    "host",
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "content-length",
-    "expect",
-    "http2-settings",
-];
 const LOGIN_STEPS_MAX: usize = 8;
 const EXPOSED_MAX: usize = 8;
-const TTL_SECS_MAX: u32 = 7 * 24 * 3600;
+const REFRESHES_MAX: usize = 16;
+const HEADERS_MAX: usize = 16;
+const LOGIN_GAP_MS_MAX: u32 = 300_000;
+/// Most seconds that a session is used, renewals included.
+pub const SESSION_SECS_MAX: u32 = 7 * 24 * 3600;
 
 /// Checks one declaration; `name` is its key in `auth`.
 pub(crate) fn check(name: &str, session: &Session) -> Result<(), PackageError> {
@@ -43,8 +38,11 @@ fn problem_of(name: &str, session: &Session) -> Option<String> {
     if let Some(problem) = problem_without_login(session).filter(|_| session.login.is_empty()) {
         return Some(problem.to_owned());
     }
-    if session.ttl_s == 0 || session.ttl_s > TTL_SECS_MAX {
-        return Some(format!("'ttl-s' is {}; 1 to {TTL_SECS_MAX} is accepted", session.ttl_s));
+    if session.ttl_s == 0 || session.ttl_s > SESSION_SECS_MAX {
+        return Some(format!("'ttl-s' is {}; 1 to {SESSION_SECS_MAX} is accepted", session.ttl_s));
+    }
+    if let Some(gap) = session.login_gap_ms.filter(|gap| *gap == 0 || *gap > LOGIN_GAP_MS_MAX) {
+        return Some(format!("'login-gap-ms' is {gap}; 1 to {LOGIN_GAP_MS_MAX} is accepted"));
     }
     check_steps(session).err()
 }
@@ -65,9 +63,13 @@ fn problem_without_login(session: &Session) -> Option<&'static str> {
         || session.logout.is_some()
         || !session.expired.is_empty()
         || session.expired_before_effect
+        || session.renew.is_some()
+        || session.ttl_from.is_some()
+        || !session.refresh.is_empty()
+        || session.login_gap_ms.is_some()
     {
         return Some(
-            "without 'login' steps there is no 'cookie-jar', 'expired', 'expired-before-effect' or 'logout'",
+            "without 'login' steps there is no 'cookie-jar', 'expired', 'expired-before-effect', 'renew', 'ttl-from', 'refresh', 'login-gap-ms' or 'logout'",
         );
     }
     None
@@ -76,12 +78,14 @@ fn problem_without_login(session: &Session) -> Option<&'static str> {
 fn check_steps(session: &Session) -> Result<(), String> {
     let mut captured = HashSet::new();
     for step in &session.login {
+        step.when.as_ref().map_or(Ok(()), check_when)?;
         check_request(&step.request, &captured)?;
         check_matcher("expect", &step.expect)?;
         step.denied.as_ref().map_or(Ok(()), |matcher| check_matcher("denied", matcher))?;
         for capture in &step.capture {
             check_capture(capture)?;
-            if !captured.insert(capture.name.as_str()) {
+            // A step that may be left out can take the place of what another one captured.
+            if !captured.insert(capture.name.as_str()) && step.when.is_none() {
                 return Err(format!("'{}' is captured twice", capture.name));
             }
         }
@@ -92,24 +96,97 @@ fn check_steps(session: &Session) -> Result<(), String> {
     session.apply.iter().try_for_each(|apply| check_apply(apply, &captured))?;
     check_exposed(session)?;
     session.expired.iter().try_for_each(|matcher| check_matcher("expired", matcher))?;
+    check_lifetime(session)?;
+    check_refreshes("refresh", &session.refresh, session)?;
+    session.renew.as_ref().map_or(Ok(()), |renewal| check_renewal(renewal, session, &captured))?;
     session.logout.as_ref().map_or(Ok(()), |request| check_request(request, &captured))
+}
+
+fn check_when(when: &When) -> Result<(), String> {
+    let names = [("secret", &when.secret), ("setting", &when.setting)];
+    let mut given = names.iter().filter_map(|(kind, name)| Some((kind, name.as_ref()?))).peekable();
+    if given.peek().is_none() {
+        return Err("'when' has no condition; it names a 'secret' or a 'setting'".to_owned());
+    }
+    if when.setting.is_none() && !when.is.is_empty() {
+        return Err("'when.is' has values of a setting; name it in 'setting'".to_owned());
+    }
+    match given.find(|(_, name)| !template::is_name(name)) {
+        Some((kind, name)) => Err(format!("'{name}' cannot name a {kind}; use letters, digits, '-' and '_'")),
+        None => Ok(()),
+    }
+}
+
+fn check_lifetime(session: &Session) -> Result<(), String> {
+    match session.ttl_from.as_ref().map(|place| &place.from) {
+        None => Ok(()),
+        Some(CaptureFrom::Cookie(_)) => {
+            Err("'ttl-from' names a place in JSON or a header, not a cookie".to_owned())
+        }
+        Some(from) => check_from(from),
+    }
+}
+
+fn check_renewal(renewal: &Renewal, session: &Session, captured: &HashSet<&str>) -> Result<(), String> {
+    let (after, ttl) = (renewal.after_s, session.ttl_s);
+    if after == 0 || after >= ttl {
+        return Err(format!(
+            "'renew.after-s' is {after}; it is more than 0 and less than 'ttl-s', which is {ttl}"
+        ));
+    }
+    if let Some(age) = renewal.max_age_s.filter(|age| *age <= after || *age > SESSION_SECS_MAX) {
+        return Err(format!(
+            "'renew.max-age-s' is {age}; it is more than 'after-s', and {SESSION_SECS_MAX} at most"
+        ));
+    }
+    check_request(&renewal.request, captured)?;
+    check_matcher("renew.expect", &renewal.expect)?;
+    check_refreshes("renew.capture", &renewal.capture, session)?;
+    let mut names = HashSet::new();
+    match renewal.capture.iter().find(|capture| !names.insert(&capture.name)) {
+        Some(twice) => Err(format!("'{}' is captured twice in 'renew'", twice.name)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that each entry replaces a value that the login captures and the component never sees.
+fn check_refreshes(field: &str, refreshes: &[Refresh], session: &Session) -> Result<(), String> {
+    if refreshes.len() > REFRESHES_MAX {
+        return Err(format!("'{field}' has {} entries; {REFRESHES_MAX} are the most", refreshes.len()));
+    }
+    for refresh in refreshes {
+        check_from(&refresh.from)?;
+        let name = &refresh.name;
+        let mut captures = session.login.iter().flat_map(|step| &step.capture);
+        match captures.find(|capture| capture.name == *name) {
+            None => return Err(format!("'{field}' replaces '{name}', which no step of the login captures")),
+            Some(capture) if capture.expose => {
+                return Err(format!("'{field}' replaces '{name}', which is exposed and stays as it is"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The places that values of the session are taken from, each with the name of the value.
+fn sources(session: &Session) -> impl Iterator<Item = (&str, &CaptureFrom)> {
+    let captures = session.login.iter().flat_map(|step| &step.capture);
+    let renewed = session.renew.iter().flat_map(|renewal| &renewal.capture);
+    let replaced = session.refresh.iter().chain(renewed);
+    captures
+        .map(|capture| (capture.name.as_str(), &capture.from))
+        .chain(replaced.map(|refresh| (refresh.name.as_str(), &refresh.from)))
 }
 
 /// Checks that a value that carries the session is never shown to the component, under any name.
 fn check_exposed(session: &Session) -> Result<(), String> {
-    let captures: Vec<&Capture> = session.login.iter().flat_map(|step| &step.capture).collect();
-    let exposed: Vec<&&Capture> = captures.iter().filter(|capture| capture.expose).collect();
+    let captures = session.login.iter().flat_map(|step| &step.capture);
+    let exposed: Vec<&Capture> = captures.filter(|capture| capture.expose).collect();
     if exposed.len() > EXPOSED_MAX {
         return Err(format!("{} captures are exposed; {EXPOSED_MAX} are the most", exposed.len()));
     }
-    let mut applied = HashSet::new();
-    for apply in &session.apply {
-        for part in template::parse(&apply.value).map_err(|error| error.to_string())? {
-            if let Part::Place(Source::Session, name) = part {
-                applied.insert(name);
-            }
-        }
-    }
+    let carrying = carriers(session);
     for capture in exposed {
         let name = &capture.name;
         match &capture.from {
@@ -121,12 +198,30 @@ fn check_exposed(session: &Session) -> Result<(), String> {
             }
             _ => {}
         }
-        let carries = |other: &&&Capture| applied.contains(other.name.as_str()) && other.from == capture.from;
-        if applied.contains(name.as_str()) || captures.iter().any(|other| carries(&other)) {
-            return Err(format!("'{name}' carries the session in 'apply' and cannot be exposed"));
+        let carries = |(other, from): (&str, &CaptureFrom)| carrying.contains(other) && *from == capture.from;
+        if carrying.contains(name) || sources(session).any(carries) {
+            return Err(format!(
+                "'{name}' carries the session in 'apply', 'renew' or 'logout' and cannot be exposed"
+            ));
         }
     }
     Ok(())
+}
+
+/// The captures that carry the session: in what every request carries, and in the requests that prolong and end it. What
+/// stands in a path is an id.
+fn carriers(session: &Session) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for apply in &session.apply {
+        places::in_text(Source::Session, &apply.value, &mut found);
+        if let ApplyTo::Basic(username) = &apply.to {
+            places::in_text(Source::Session, username, &mut found);
+        }
+    }
+    let renewal = session.renew.iter().map(|renewal| &renewal.request);
+    let requests = renewal.chain(&session.logout);
+    requests.for_each(|request| places::in_request(Source::Session, request, &mut found));
+    found
 }
 
 fn check_request(request: &Request, captured: &HashSet<&str>) -> Result<(), String> {
@@ -138,8 +233,43 @@ fn check_request(request: &Request, captured: &HashSet<&str>) -> Result<(), Stri
         return Err("a request has 'json' or 'form', not both".to_owned());
     }
     check_template(&request.path, captured)?;
+    check_request_headers(request, captured)?;
     request.json.as_ref().map_or(Ok(()), |json| check_templates(json, captured))?;
     request.form.iter().flatten().try_for_each(|(_, value)| check_template(value, captured))
+}
+
+fn check_request_headers(request: &Request, captured: &HashSet<&str>) -> Result<(), String> {
+    if request.headers.len() > HEADERS_MAX {
+        return Err(format!("a request has {} headers; {HEADERS_MAX} are the most", request.headers.len()));
+    }
+    for (name, value) in &request.headers {
+        check_header(name)?;
+        check_template(value, captured)?;
+    }
+    let Some(basic) = &request.basic else { return Ok(()) };
+    if request.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+        return Err("a request has 'basic' or the header 'authorization', not both".to_owned());
+    }
+    check_template(&basic.username, captured)?;
+    check_template(&basic.password, captured)
+}
+
+/// Checks that a header may carry a part of a login or session.
+fn check_header(name: &str) -> Result<(), String> {
+    let lower = name.to_ascii_lowercase();
+    if !is_token(name) {
+        return Err(format!("'{name}' cannot name a header"));
+    }
+    if headers::is_connection(&lower) {
+        return Err(format!("header '{name}' belongs to the connection and cannot carry a session"));
+    }
+    if headers::carries_credentials(&lower) {
+        Ok(())
+    } else {
+        Err(format!(
+            "header '{name}' says how a request is read, or makes another one of it; use another header"
+        ))
+    }
 }
 
 fn check_method(method: &str) -> Result<(), String> {
@@ -177,7 +307,8 @@ fn check_template(text: &str, captured: &HashSet<&str>) -> Result<(), String> {
 }
 
 fn check_matcher(field: &str, matcher: &Matcher) -> Result<(), String> {
-    if matcher.status.is_empty() && matcher.json.is_empty() && matcher.content_type.is_none() {
+    let has_shell = !matcher.status.is_empty() || matcher.content_type.is_some() || matcher.empty.is_some();
+    if !has_shell && matcher.json.is_empty() && matcher.header.is_empty() {
         return Err(format!("'{field}' has no condition and would fit every answer"));
     }
     if let Some(status) = matcher.status.iter().find(|status| !(100..=599).contains(*status)) {
@@ -189,6 +320,17 @@ fn check_matcher(field: &str, matcher: &Matcher) -> Result<(), String> {
         }
         if values.is_empty() {
             return Err(format!("'{pointer}' of '{field}' has no values and fits no answer"));
+        }
+    }
+    if matcher.empty == Some(true) && !matcher.json.is_empty() {
+        return Err(format!("'{field}' asks for JSON in an empty body and fits no answer"));
+    }
+    for (name, wanted) in &matcher.header {
+        if !is_token(name) {
+            return Err(format!("'{name}' of '{field}' cannot name a header"));
+        }
+        if matches!(wanted, HeaderIs::Values(values) if values.is_empty()) {
+            return Err(format!("header '{name}' of '{field}' has no values and fits no answer"));
         }
     }
     match &matcher.content_type {
@@ -203,7 +345,11 @@ fn check_capture(capture: &Capture) -> Result<(), String> {
     if !template::is_name(&capture.name) {
         return Err(format!("'{}' cannot name a capture; use letters, digits, '-' and '_'", capture.name));
     }
-    match &capture.from {
+    check_from(&capture.from)
+}
+
+fn check_from(from: &CaptureFrom) -> Result<(), String> {
+    match from {
         CaptureFrom::Json(pointer) if is_pointer(pointer) => Ok(()),
         CaptureFrom::Json(pointer) => Err(format!("'{pointer}' is not a JSON pointer; it starts with '/'")),
         CaptureFrom::Header(name) | CaptureFrom::Cookie(name) if is_token(name) => Ok(()),
@@ -218,13 +364,7 @@ fn check_apply(apply: &Apply, captured: &HashSet<&str>) -> Result<(), String> {
     apply.methods.iter().try_for_each(|method| check_method(method))?;
     match &apply.to {
         ApplyTo::Basic(username) => check_template(username, captured),
-        ApplyTo::Header(name) => {
-            let lower = name.to_ascii_lowercase();
-            if CONNECTION_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") {
-                return Err(format!("header '{name}' belongs to the connection and cannot carry a session"));
-            }
-            if is_token(name) { Ok(()) } else { Err(format!("'{name}' cannot name a header")) }
-        }
+        ApplyTo::Header(name) => check_header(name),
         ApplyTo::Cookie(name) if !is_token(name) => Err(format!("'{name}' cannot name a cookie")),
         ApplyTo::JsonPointer(pointer) if pointer.is_empty() || !is_pointer(pointer) => {
             Err(format!("'{pointer}' is not a JSON pointer to a place in the body; it starts with '/'"))
@@ -263,3 +403,6 @@ pub(crate) fn is_pointer(text: &str) -> bool {
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,16 @@ use serde_json::Value;
 
 use crate::effects;
 use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Effect, Manifest, ReadRule, Request};
+use crate::reading::ANY;
 
-/// One line for each login step, logout, exposed value and read rule, in the manifest's order. Control and
+/// One line for each shape of credential, login step, logout, exposed value and read rule, in the manifest's order. Control and
 /// direction characters are escaped, so that a line cannot look like another one.
 #[must_use]
 pub fn in_words(manifest: &Manifest) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(
+        manifest.credentials.values().map(|shape| format!("takes a credential: {}", shape.in_words())),
+    );
     for (name, session) in &manifest.auth {
         for (step, request) in effects::requests(session) {
             lines.push(format!("session '{name}', {step}: {}", of_request(request)));
@@ -20,6 +24,13 @@ pub fn in_words(manifest: &Manifest) -> Vec<String> {
         if session.cookie_jar {
             lines.push(format!("session '{name}' keeps and sends the device's cookies"));
         }
+        lines.extend(session.refresh.iter().map(|refresh| {
+            format!(
+                "session '{name}' takes '{}' from {} whenever one has it",
+                refresh.name,
+                of_place(&refresh.from)
+            )
+        }));
         let captures = session.login.iter().flat_map(|step| &step.capture);
         lines.extend(captures.filter(|capture| capture.expose).map(|capture| of_exposed(name, capture)));
     }
@@ -39,11 +50,15 @@ fn of_request(request: &Request) -> String {
         (None, Some(form)) => format!(" with the form {}", Value::from_iter(form.clone())),
         (None, None) => String::new(),
     };
+    let basic = if request.basic.is_some() { " with Basic authorization" } else { "" };
+    let headers: Vec<&str> = request.headers.keys().map(String::as_str).collect();
+    let headers =
+        if headers.is_empty() { String::new() } else { format!(" with the headers {}", headers.join(", ")) };
     let effect = match request.effect {
         Some(Effect::Session) => "changes the session at the device",
         None => "reads",
     };
-    format!("{} {}{body}; {effect}", request.method, request.path)
+    format!("{} {}{basic}{headers}{body}; {effect}", request.method, request.path)
 }
 
 fn of_apply(apply: &Apply) -> String {
@@ -64,24 +79,36 @@ fn of_apply(apply: &Apply) -> String {
 }
 
 fn of_exposed(session: &str, capture: &Capture) -> String {
-    let from = match &capture.from {
+    format!("session '{session}' shows the component {} as '{}'", of_place(&capture.from), capture.name)
+}
+
+fn of_place(from: &CaptureFrom) -> String {
+    match from {
         CaptureFrom::Json(pointer) => format!("'{pointer}' of the JSON answer"),
         CaptureFrom::Header(name) => format!("the answer's header '{name}'"),
         CaptureFrom::Cookie(name) => format!("the cookie '{name}'"),
-    };
-    format!("session '{session}' shows the component {from} as '{}'", capture.name)
+    }
 }
 
 fn of_rule(rule: &ReadRule) -> String {
-    if rule.json.is_empty() {
+    if !rule.has_condition() {
         return format!("counts as a read: every {} {}, whatever it holds", rule.method, rule.path);
     }
     let conditions = rule.json.iter().map(|(pointer, values)| {
         let values: Vec<String> = values.iter().map(Value::to_string).collect();
         format!("'{pointer}' is {}", values.join(" or "))
     });
-    let conditions: Vec<String> = conditions.collect();
+    let fields = rule.form.iter().map(|(name, values)| of_accepted("form field", name, values));
+    let parameters = rule.query.iter().map(|(name, values)| of_accepted("parameter", name, values));
+    let conditions: Vec<String> = conditions.chain(fields).chain(parameters).collect();
     format!("counts as a read: {} {} where {}", rule.method, rule.path, conditions.join(" and "))
+}
+
+fn of_accepted(kind: &str, name: &str, values: &[String]) -> String {
+    if values.iter().any(|value| value == ANY) {
+        return format!("the {kind} '{name}' is there");
+    }
+    format!("the {kind} '{name}' is {}", values.join(" or "))
 }
 
 fn plain(line: &str) -> String {

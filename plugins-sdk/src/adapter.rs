@@ -2,11 +2,11 @@
 
 use std::marker::PhantomData;
 
-use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
+use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::{
     Attribute, Change, ChangePlan, Comparison, Completion, DevicePage, DeviceProfile, Effect, Fault,
-    FaultExt, Host, Live, ModelChange, ModelPage, Object, ObjectPage, Outcome, Readiness, Response, SitePage,
-    Stage, fault,
+    FaultExt, Host, Live, ModelChange, ModelPage, Object, ObjectPage, Outcome, Readiness, Response,
+    SavedFile, SitePage, Stage, fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
@@ -43,6 +43,11 @@ pub trait Adapter: 'static {
         _cursor: Option<&str>,
     ) -> Result<ModelPage, Fault> {
         Err(fault::unsupported(format!("the kind '{kind}' of the model is not filled")))
+    }
+
+    /// The file of a kind that the description says is one: what [`Host::save`] answered.
+    fn fetch_file(_host: &dyn Host, fetching: &Fetching<'_>) -> Result<SavedFile, Fault> {
+        Err(fault::unsupported(format!("the kind '{}' is no file", fetching.kind)))
     }
 
     /// What each change in the words of the model is in this adapter's own features.
@@ -82,9 +87,7 @@ pub trait Adapter: 'static {
         if (200..300).contains(&response.status) {
             return Ok(Outcome::Done(Completion::default()));
         }
-        Err(fault::generic(format!("the controller answered status {}", response.status))
-            .with_upstream_status(response.status)
-            .with_effect(Effect::Possible))
+        Err(fault::of_status(&response).with_effect(Effect::Possible))
     }
 
     /// Asks after a job that runs on at the device.
@@ -120,15 +123,42 @@ impl<'a> Listing<'a> {
 
     /// Refuses a filter by another name than these: what is not understood must not look like an empty list.
     pub fn refuse_filters_but(&self, names: &[&str]) -> Result<(), Fault> {
-        let Some(other) = self.filter.iter().find(|filter| !names.contains(&filter.key.as_str())) else {
-            return Ok(());
-        };
-        let wanted = match names {
-            [] => "take no filter".to_owned(),
-            _ => format!("take a filter by {}", names.join(", ")),
-        };
-        Err(fault::invalid(format!("objects of kind '{}' {wanted}, not by '{}'", self.kind, other.key))
-            .with_field("/filter", wanted))
+        refuse_filters_but(&format!("objects of kind '{}'", self.kind), self.filter, names)
+    }
+}
+
+fn refuse_filters_but(what: &str, given: &[Attribute], names: &[&str]) -> Result<(), Fault> {
+    let Some(other) = given.iter().find(|filter| !names.contains(&filter.key.as_str())) else {
+        return Ok(());
+    };
+    let wanted = match names {
+        [] => "take no filter".to_owned(),
+        _ => format!("take a filter by {}", names.join(", ")),
+    };
+    Err(fault::invalid(format!("{what} {wanted}, not by '{}'", other.key)).with_field("/filter", wanted))
+}
+
+/// Which file is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetching<'a> {
+    pub kind: &'a str,
+    pub site: Option<&'a str>,
+    /// Which of several files, where the kind has several.
+    pub key: Option<&'a str>,
+    /// Names and values that people gave.
+    pub filter: &'a [Attribute],
+}
+
+impl<'a> Fetching<'a> {
+    /// The only file of a kind.
+    #[must_use]
+    pub fn of(kind: &'a str) -> Self {
+        Self { kind, site: None, key: None, filter: &[] }
+    }
+
+    /// Refuses a filter by another name than these.
+    pub fn refuse_filters_but(&self, names: &[&str]) -> Result<(), Fault> {
+        refuse_filters_but(&format!("files of kind '{}'", self.kind), self.filter, names)
     }
 }
 
@@ -173,6 +203,18 @@ impl<A: Adapter> inventory::Guest for Exported<A> {
     }
     fn get_object(kind: String, site: Option<String>, key: String) -> Result<Object, Fault> {
         A::get_object(&Live::open()?, &kind, site.as_deref(), &key)
+    }
+}
+
+impl<A: Adapter> files::Guest for Exported<A> {
+    fn fetch(
+        kind: String,
+        site: Option<String>,
+        key: Option<String>,
+        filter: Vec<Attribute>,
+    ) -> Result<SavedFile, Fault> {
+        let (site, key) = (site.as_deref(), key.as_deref());
+        A::fetch_file(&Live::open()?, &Fetching { kind: &kind, site, key, filter: &filter })
     }
 }
 

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    Body, Comparison, Completion, Device, DeviceProfile, Fault, FaultExt, FoundValue, Hole, HoleSource,
-    Method, NativeBody, NativeCall, Readiness, Request, Response, Stage, Standing, Start, Status, fault,
+    Body, Comparison, Completion, Device, DeviceProfile, Fault, FaultExt, FileBody, FormPart, FoundValue,
+    Hole, HoleSource, ItemResult, Method, NativeBody, NativeCall, PartValue, Readiness, Request, Response,
+    Stage, Standing, Start, Status, fault,
 };
 
 impl Request {
@@ -66,7 +67,8 @@ impl NativeCall {
         self
     }
 
-    /// The same, left out where the call of the apply with this id never left: for what takes that one back.
+    /// The same, left out where the call of the apply with this id never left: for what takes that one back. In the stage
+    /// `abort`: what ends the job of the call with this id.
     #[must_use]
     pub fn only_after(mut self, id: impl Into<String>) -> Self {
         self.only_after = Some(id.into());
@@ -99,8 +101,32 @@ impl NativeCall {
     pub fn json(&self) -> Option<Value> {
         match &self.body {
             NativeBody::Json(text) => serde_json::from_str(text).ok(),
-            NativeBody::Form(_) | NativeBody::None => None,
+            _ => None,
         }
+    }
+
+    /// Texts of its body, in which references may stand.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        match &self.body {
+            NativeBody::None | NativeBody::File(_) => Vec::new(),
+            NativeBody::Json(text) => vec![text.as_str()],
+            NativeBody::Form(fields) => fields.iter().map(|(_, value)| value.as_str()).collect(),
+            NativeBody::Multipart(parts) => parts.iter().filter_map(FormPart::as_text).collect(),
+        }
+    }
+
+    /// The same with these parts as its body, in this order.
+    #[must_use]
+    pub fn with_multipart(mut self, parts: Vec<FormPart>) -> Self {
+        self.body = NativeBody::Multipart(parts);
+        self
+    }
+
+    /// The same with the bytes of a file as its body.
+    #[must_use]
+    pub fn with_file(mut self, file: FileBody) -> Self {
+        self.body = NativeBody::File(file);
+        self
     }
 
     /// The same with these form fields as its body, in this order.
@@ -118,10 +144,60 @@ impl NativeCall {
     }
 }
 
+impl FormPart {
+    /// A part that is a text.
+    pub fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        FormPart { name: name.into(), value: PartValue::Text(text.into()) }
+    }
+
+    /// A part that is a file.
+    pub fn file(name: impl Into<String>, file: FileBody) -> Self {
+        FormPart { name: name.into(), value: PartValue::File(file) }
+    }
+
+    /// Its text, where it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            PartValue::Text(text) => Some(text),
+            PartValue::File(_) => None,
+        }
+    }
+}
+
+impl FileBody {
+    /// The file that stands in a payload where its schema says `"x-file": true`; `None` where the value is none.
+    #[must_use]
+    pub fn of(given: &Value, content_type: impl Into<String>) -> Option<Self> {
+        let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(FileBody { file: text("reference")?, name: text("name")?, content_type: content_type.into() })
+    }
+}
+
 #[expect(clippy::derivable_impls, reason = "the type is generated")]
 impl Default for Completion {
     fn default() -> Self {
-        Completion { created: Vec::new(), warnings: Vec::new(), needs: Vec::new(), found: Vec::new() }
+        Completion {
+            created: Vec::new(),
+            warnings: Vec::new(),
+            needs: Vec::new(),
+            found: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+}
+
+impl ItemResult {
+    /// The change at this place of the plan was done.
+    #[must_use]
+    pub fn done(index: u32) -> Self {
+        ItemResult { index, failed: None }
+    }
+
+    /// The change at this place of the plan was not done.
+    #[must_use]
+    pub fn failed(index: u32, fault: Fault) -> Self {
+        ItemResult { index, failed: Some(fault) }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Faults, made in one line. The host acts on `effect`: `none` is a promise.
 
-use crate::{Effect, Fault, FaultInfo, FieldError};
+use crate::{Effect, Fault, FaultInfo, FieldError, Response};
+
+/// When a controller without a backend is asked again.
+const STARTING_RETRY_MS: u64 = 10_000;
 
 fn text(message: impl Into<String>) -> FaultInfo {
     FaultInfo {
@@ -45,6 +48,35 @@ faults! {
     /// This device or version cannot do it.
     unsupported => Unsupported,
     generic => Generic,
+}
+
+/// What a status says where the body says nothing: it comes from the web server or from a proxy in front of the API.
+///
+/// Its effect is that of a read. Of a write only the statuses below 500 promise that nothing changed.
+#[must_use]
+pub fn of_status(response: &Response) -> Fault {
+    let status = response.status;
+    let fault = match status {
+        401 => authentication("the controller refuses the credential"),
+        403 => denied("the credential may not do this"),
+        404 => not_found("the controller has nothing at this path"),
+        408 => timeout("the controller waited for the request in vain"),
+        429 => retried(rate_limit("the controller got too many requests"), response),
+        502..=504 => not_ready("the controller's web server has no backend; it may be starting")
+            .with_retry_after_ms(STARTING_RETRY_MS),
+        _ => generic(format!("the controller answered status {status}")),
+    };
+    fault.with_upstream_status(status)
+}
+
+/// The same with the time that the answer names in seconds; a date is not looked at.
+fn retried(fault: Fault, response: &Response) -> Fault {
+    let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("retry-after"));
+    let text = header.and_then(|header| std::str::from_utf8(&header.value).ok());
+    match text.and_then(|text| text.trim().parse::<u32>().ok()) {
+        Some(secs) => fault.with_retry_after_ms(u64::from(secs) * 1000),
+        None => fault,
+    }
 }
 
 /// What every fault carries, whatever its kind.
@@ -115,5 +147,28 @@ impl FaultExt for Fault {
     }
     fn info_mut(&mut self) -> &mut FaultInfo {
         info!(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Header;
+
+    #[test]
+    fn a_status_says_what_a_proxy_or_a_web_server_means() {
+        let header = |value: &str| Header { name: "Retry-After".to_owned(), value: value.into() };
+        let of = |status, headers: Vec<Header>| {
+            of_status(&Response { status, reason: None, headers, body: Vec::new(), elapsed_ms: 1 })
+        };
+        assert!(matches!(of(401, vec![]), Fault::Authentication(_)));
+        assert!(matches!(of(403, vec![]), Fault::Denied(_)));
+        assert!(matches!(of(404, vec![]), Fault::NotFound(_)));
+        assert!(matches!(of(503, vec![]), Fault::NotReady(_)));
+        assert!(matches!(of(500, vec![]), Fault::Generic(info) if info.upstream_status == Some(500)));
+        for (value, expected) in [("3", Some(3_000)), ("Fri, 01 Jan 2027 00:00:00 GMT", None), ("-1", None)] {
+            let found = of(429, vec![header(value)]);
+            assert!(matches!(&found, Fault::RateLimit(info) if info.retry_after_ms == expected), "{found:?}");
+        }
     }
 }

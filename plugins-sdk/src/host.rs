@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::bindings::heddle::host::{clock, context, description, http, log, progress, secrets};
-use crate::{Attribute, Fault, Level, Phase, Place, Request, Response, fault};
+use crate::{Attribute, Fault, Level, Phase, Place, Request, Response, Saved, fault};
 
 /// How a request is authorised. Secrets are named, never read.
 #[derive(Debug, Clone)]
@@ -33,6 +33,12 @@ impl Auth {
 pub trait Host {
     /// Sends one request to the controller. Any status is an answer.
     fn send(&self, request: Request, auth: Auth) -> Result<Response, Fault>;
+
+    /// Sends one read, and has the host keep its answer as a file. Only [`Adapter::fetch_file`](crate::Adapter::fetch_file)
+    /// may.
+    fn save(&self, _request: Request, _auth: Auth) -> Result<Saved, Fault> {
+        Err(fault::unsupported("this host keeps no files"))
+    }
 
     /// Sends reads, up to `parallel` at a time; answers keep the order.
     fn send_all(&self, requests: Vec<Request>, auth: Auth, parallel: u8) -> Vec<Result<Response, Fault>> {
@@ -138,6 +144,9 @@ fn with_auth<T>(auth: &Auth, then: impl FnOnce(http::Auth<'_>) -> T) -> Result<T
 impl Host for Live {
     fn send(&self, request: Request, auth: Auth) -> Result<Response, Fault> {
         with_auth(&auth, |auth| self.target.send(&request, &auth))?
+    }
+    fn save(&self, request: Request, auth: Auth) -> Result<Saved, Fault> {
+        with_auth(&auth, |auth| self.target.save(&request, &auth))?
     }
     fn send_all(&self, requests: Vec<Request>, auth: Auth, parallel: u8) -> Vec<Result<Response, Fault>> {
         match with_auth(&auth, |auth| self.target.send_all(&requests, &auth, parallel)) {

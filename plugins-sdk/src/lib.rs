@@ -16,10 +16,10 @@ mod host;
 pub mod json;
 pub mod testing;
 
-pub use adapter::{Adapter, Exported, Listing, Sent};
+pub use adapter::{Adapter, Exported, Fetching, Listing, Sent};
 pub use bindings::exports::heddle::adapter::changes::{
-    Change, ChangePlan, Comparison, Hole, HoleSource, ModelChange, NativeBody, NativeCall, PlanStep,
-    Readiness, Stage, Standing, Start,
+    Change, ChangePlan, Comparison, FileBody, Hole, HoleSource, ModelChange, NativeBody, NativeCall,
+    Part as FormPart, PartValue, PlanStep, Readiness, Stage, Standing, Start,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
     Completeness, Device, DevicePage, ModelObject, ModelPage, Object, ObjectPage, Origin, SitePage, Status,
@@ -29,11 +29,13 @@ pub use bindings::exports::heddle::adapter::lifecycle::{
     Availability, Capability, Danger, DeviceProfile, Operation,
 };
 pub use bindings::heddle::common::types::{
-    Attribute, Completion, Effect, Fault, FaultInfo, FieldError, FoundValue, Locator, ObjectRef, Outcome,
-    Stability, Task,
+    Attribute, Completion, Effect, Fault, FaultInfo, FieldError, FoundValue, ItemResult, Locator, ObjectRef,
+    Outcome, Stability, Task,
 };
 pub use bindings::heddle::host::context::Phase;
-pub use bindings::heddle::host::http::{Body, Header, Method, Part, Place, Request, Response};
+pub use bindings::heddle::host::http::{
+    Body, Header, Method, Part, Place, Request, Response, Saved, SavedFile,
+};
 pub use bindings::heddle::host::log::Level;
 pub use fault::FaultExt;
 pub use host::{Auth, Host, Live};

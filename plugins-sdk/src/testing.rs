@@ -1,6 +1,7 @@
 //! A host for native tests and benches: answers come from a closure, and what
 //! was sent is kept. With a package it holds the rules of a server, too.
 
+pub mod cassette;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod package;
@@ -12,8 +13,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use crate::{Auth, Body, Fault, FaultExt, FoundValue, Header, Host, Method, Request, Response, fault};
+use crate::{
+    Auth, Body, Fault, FaultExt, FoundValue, Header, Host, Method, Request, Response, Saved, SavedFile, fault,
+};
 
 pub use package::{Package, PackageError};
 pub use practice::{Practice, Reviewed, standing};
@@ -39,6 +43,8 @@ pub struct FakeHost<'a> {
     pub holes: RefCell<BTreeMap<String, Value>>,
     /// Ids of the calls that left.
     pub left: RefCell<BTreeSet<String>>,
+    /// The call that left last, but for those that end a job.
+    last: RefCell<Option<String>>,
 }
 
 impl std::fmt::Debug for FakeHost<'_> {
@@ -61,6 +67,7 @@ impl<'a> FakeHost<'a> {
             package: None,
             holes: RefCell::default(),
             left: RefCell::default(),
+            last: RefCell::default(),
         }
     }
 
@@ -110,6 +117,10 @@ impl Host for FakeHost<'_> {
         }
         self.exchange(request, &auth)
     }
+    fn save(&self, request: Request, auth: Auth) -> Result<Saved, Fault> {
+        let response = self.send(request, auth)?;
+        Ok(kept(response))
+    }
     fn reset_session(&self, _name: &str) {
         self.resets.set(self.resets.get() + 1);
     }
@@ -128,6 +139,22 @@ impl Host for FakeHost<'_> {
     fn model_binding(&self, kind: &str) -> Option<Value> {
         self.binding("model", "kind", kind)
     }
+}
+
+/// An answer as a server takes it that keeps files: those of JSON are none.
+fn kept(response: Response) -> Saved {
+    let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-type"));
+    let kind = header.map(|header| String::from_utf8_lossy(&header.value).to_ascii_lowercase());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_owned());
+    if !(200..300).contains(&response.status) || kind.as_deref() == Some("application/json") {
+        return Saved::Answer(response);
+    }
+    let sha256 = hex::encode(Sha256::digest(&response.body));
+    Saved::File(SavedFile {
+        reference: format!("hdl-file:{sha256}"),
+        size_bytes: response.body.len() as u64,
+        content_type: kind,
+    })
 }
 
 /// The JSON that a request carries.

@@ -9,6 +9,7 @@ mod edge_client;
 mod edge_connections;
 mod edge_cors;
 mod edge_wire;
+mod files;
 mod health;
 mod limits;
 mod logs;

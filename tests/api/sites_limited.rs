@@ -55,7 +55,7 @@ async fn credential(api: &Api, name: &str) -> Value {
 }
 
 /// A second administrator of the organization, with a grant for one site.
-async fn log_in_limited(server: &Server, admin: &Api, site: &Value) -> Api {
+pub(super) async fn log_in_limited(server: &Server, admin: &Api, site: &Value) -> Api {
     let me = admin.get("/auth/me").await.expect_status(200).body;
     let app = &server.running().app;
     let now = app.clock.now();

@@ -90,7 +90,7 @@ fn plan(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call, 
     let spec = ChangeSpec { feature, operation: Operation::Create, site: None, payload };
     let host = PlainHost::log_in(runtime, router, PASSWORD);
     let secrets = SecretBook::default();
-    let sandboxed = || runtime.block_on(adapter.plan(call, std::slice::from_ref(&spec), &secrets));
+    let sandboxed = || runtime.block_on(adapter.plan(call, std::slice::from_ref(&spec), &secrets, &[]));
     let native = || OpenWrt::plan(&host, std::slice::from_ref(&change));
     let token = sandboxed().expect("the rule can be planned").0.token;
     assert_eq!(token, native().expect("the rule can be planned").token, "both plan the same");

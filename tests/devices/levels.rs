@@ -108,6 +108,7 @@ impl World {
             ("PATCH", "/devices/{device_id}") => json!({ "notes": "x" }),
             ("PATCH", _) => json!({ "name": "x" }),
             (_, path) if path.ends_with("/apply") => json!({ "force": true }),
+            (_, path) if path.ends_with("/untested-release") => json!({ "version": "1.0" }),
             (_, path) if path.ends_with("/extend") => json!({ "secs": 60 }),
             (_, path) if path.ends_with("{feature}") => json!({ "payload": {
                 "name": "Allow", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT",

@@ -2,6 +2,7 @@
 
 mod bulk;
 pub(crate) mod controllers;
+mod credential_fields;
 mod credentials;
 mod departure;
 mod hostile;

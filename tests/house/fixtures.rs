@@ -20,6 +20,7 @@ const WITHOUT: &[(&str, &str)] = &[
 const NOT_REMOVED: &[(&str, &str)] = &[
     ("api-keys", "a revoked key is not restored"),
     ("auth/sessions", "an ended session is not restored"),
+    ("files", "the bytes are gone at once, so none is restored"),
     ("oauth2/grants", "ends with its app"),
     ("organizations", "the world removes one of its own"),
 ];

@@ -3,7 +3,9 @@
 mod circles;
 mod coverage;
 mod documented;
+mod facts;
 mod fixtures;
+mod frozen;
 mod names;
 mod paths;
 mod rooms;

@@ -1,8 +1,9 @@
 //! Lists that lie, and what others notice of it.
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::{Device, Lab, each, id_of, objects, read, two_ports};
+use super::{Device, Lab, each, id_of, objects, read, reading_at, two_ports};
 use crate::support::on_both;
 
 on_both! {
@@ -83,6 +84,57 @@ on_both! {
         assert!(!reading["read_at"].is_null(), "{reading}");
         let page = lab.api.get("/inventory/port?per_page=1&search=n4999&sort=-key").await.expect_status(200).body;
         assert_eq!((&page["total"], &page["items"][0]["key"]), (&json!(11), &json!("49999")), "{page}");
+        // Of a list that never shows all, what was seen longest ago makes room.
+        lab.device.tell("port", json!({ "many": [70_000, 70_050], "complete": "rights_limited" }));
+        lab.read().await;
+        assert_eq!(lab.reading("port").await["objects"], 50_000);
+        assert_eq!(lab.objects("port", "search=n7004").await.len(), 11, "one of before, and ten that are new");
+        let told = lab.events().await;
+        let of = |change: &str| told.iter().filter(|told| told["payload"]["change"] == change).count();
+        assert_eq!((of("created"), of("removed"), told.len()), (50, 50, 100));
+    }
+}
+
+on_both! {
+    async fn no_site_takes_the_room_of_another(database: Database) {
+        let device = Device::start().await;
+        device.script().sites = vec!["a", "b"];
+        device.tell_page("vlan", ("a", ""), json!({ "many": [0, 10_000], "next": "1" }));
+        for page in 1..5 {
+            let many = json!({ "many": [page * 10_000, (page + 1) * 10_000], "next": (page + 1).to_string() });
+            device.tell_page("vlan", ("a", &page.to_string()), many);
+        }
+        device.tell_page("vlan", ("a", "5"), json!({ "objects": [] }));
+        device.tell_page("vlan", ("b", ""), json!({ "many": [0, 10] }));
+        let lab = Lab::start(database, device).await;
+        let at = async |site: &str| reading_at(&lab.api, &lab.controller, "vlan", site).await["objects"].clone();
+        // The server may have begun by itself before it was asked: then this was the second reading.
+        assert!([json!(50_000), json!(49_990)].contains(&at("a").await));
+        assert_eq!(at("b").await, json!(10), "it finds room at once");
+        lab.read().await;
+        assert_eq!((at("a").await, at("b").await), (json!(49_990), json!(10)), "what is beyond the share gives way");
+    }
+}
+
+on_both! {
+    async fn what_a_list_that_is_never_whole_does_not_show_is_removed_after_a_week(database: Database) {
+        let device = Device::start().await;
+        device.tell("port", two_ports());
+        device.tell("route", json!({ "many": [0, 2] }));
+        let mut lab = Lab::start(database, device).await;
+        lab.device.tell("port", json!({ "many": [0, 1], "complete": "rights_limited" }));
+        lab.device.tell("route", json!({ "objects": [], "next": "2" }));
+        lab.device.tell_page("route", ("", "2"), json!({ "fault": "denied" }));
+        for (days, left) in [(6, 3), (2, 1)] {
+            lab.server.running().app.clock.advance(TimeDelta::days(days));
+            lab.api = lab.server.log_in("ada").await;
+            lab.read().await;
+            assert_eq!(lab.objects("port", "").await.len(), left);
+            assert_eq!(lab.objects("route", "").await.len(), 2, "a list that breaks off shows nothing");
+        }
+        let told = lab.events().await;
+        assert_eq!(each(&told[1..], "event_type"), ["device.object_changed", "device.object_changed"]);
+        assert!(told[1..].iter().all(|told| told["payload"]["change"] == "removed"), "{told:?}");
     }
 }
 

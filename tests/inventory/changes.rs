@@ -62,6 +62,26 @@ on_both! {
 }
 
 on_both! {
+    async fn objects_of_a_list_that_never_ended_are_no_news(database: Database) {
+        let device = Device::start().await;
+        let page = |label: &str| json!({ "objects": [{ "key": "p1", "label": label, "fields": {} }], "next": "2" });
+        device.tell("port", page("Old"));
+        device.tell_page("port", ("", "2"), json!({ "fault": "generic" }));
+        let lab = Lab::start(database, device).await;
+        assert_eq!(each(&lab.objects("port", "").await, "label"), ["Old"]);
+        lab.device.tell("port", page("New"));
+        lab.read().await;
+        assert_eq!(each(&lab.objects("port", "").await, "label"), ["New"]);
+        lab.device.tell_page("port", ("", "2"), json!({ "objects": [] }));
+        lab.read().await;
+        assert!(lab.events().await.is_empty());
+        lab.device.tell("port", page("Newest"));
+        lab.read().await;
+        assert_eq!(each(&lab.events().await, "event_type"), ["device.object_changed"]);
+    }
+}
+
+on_both! {
     async fn many_differences_are_told_together(database: Database) {
         let device = Device::start().await;
         device.tell("port", json!({ "many": [0, 1_500] }));

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod changes;
+mod due;
 mod lists;
 mod restart;
 mod site_devices;
@@ -36,9 +37,9 @@ pub(crate) struct Script {
     broken: BTreeSet<&'static str>,
     /// A site whose devices are not listed before this is emptied.
     held: Option<&'static str>,
-    /// Lists that never answer.
+    /// Lists that do not answer until they are taken out of here.
     mute: BTreeSet<String>,
-    /// What was asked for: kind and cursor.
+    /// What was asked for: kind and cursor, or `sites` when its devices are read.
     asked: Vec<(String, String)>,
 }
 
@@ -51,7 +52,8 @@ fn lock(script: &Shared) -> MutexGuard<'_, Script> {
 /// The sites, and with `site` the devices of one.
 async fn sites(State(script): State<Shared>, Query(query): Query<BTreeMap<String, String>>) -> Response {
     let Some(site) = query.get("site").map(String::as_str) else {
-        let script = lock(&script);
+        let mut script = lock(&script);
+        script.asked.push(("sites".to_owned(), String::new()));
         let many = (0..script.many_sites).map(|n| n.to_string());
         let all: Vec<String> = script.sites.iter().map(ToString::to_string).chain(many).collect();
         return Json(json!({ "sites": all })).into_response();
@@ -73,15 +75,12 @@ async fn model(
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Response {
     let of = |name: &str| query.get(name).cloned().unwrap_or_default();
-    let (page, is_mute) = {
-        let mut script = lock(&script);
-        script.asked.push((kind.clone(), of("cursor")));
-        let is_mute = script.mute.contains(&format!("{kind} {}", of("cursor")));
-        (script.pages.get(&(kind, of("site"), of("cursor"))).cloned(), is_mute)
-    };
-    if is_mute {
-        tokio::time::sleep(Duration::from_mins(5)).await;
+    let name = format!("{kind} {}", of("cursor"));
+    lock(&script).asked.push((kind.clone(), of("cursor")));
+    while lock(&script).mute.contains(&name) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let page = lock(&script).pages.get(&(kind, of("site"), of("cursor"))).cloned();
     page.map_or_else(|| StatusCode::NOT_FOUND.into_response(), |page| Json(page).into_response())
 }
 
@@ -121,6 +120,13 @@ impl Device {
 
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         lock(&self.script)
+    }
+
+    /// Has a site whose devices cannot be listed.
+    pub(crate) fn break_site(&self, site: &'static str) {
+        let mut script = self.script();
+        script.sites.push(site);
+        script.broken.insert(site);
     }
 
     /// Answers a list of a kind with this page.
@@ -246,9 +252,19 @@ pub(crate) async fn objects(api: &Api, kind: &str, query: &str) -> Vec<Value> {
 }
 
 pub(crate) async fn reading(api: &Api, controller: &str, kind: &str) -> Value {
-    let page = api.get(&format!("/controllers/{controller}/inventory")).await.expect_status(200).body;
-    let items = page["items"].as_array().expect("a page has items");
-    items.iter().find(|item| item["kind"] == kind).cloned().unwrap_or(Value::Null)
+    readings(api, controller).await.into_iter().find(|item| item["kind"] == kind).unwrap_or(Value::Null)
+}
+
+/// How the last reading of a kind at a site of the vendor's went.
+pub(crate) async fn reading_at(api: &Api, controller: &str, kind: &str, site: &str) -> Value {
+    let is_it = |item: &Value| item["kind"] == kind && item["site_ref"] == site;
+    readings(api, controller).await.into_iter().find(is_it).unwrap_or(Value::Null)
+}
+
+pub(crate) async fn readings(api: &Api, controller: &str) -> Vec<Value> {
+    let page =
+        api.get(&format!("/controllers/{controller}/inventory?per_page=200")).await.expect_status(200).body;
+    page["items"].as_array().expect("a page has items").clone()
 }
 
 /// Events of objects, the oldest first.

@@ -10,6 +10,30 @@ fn page(enabled: bool) -> Value {
 }
 
 on_both! {
+    async fn a_site_that_goes_while_it_is_first_read_leaves_no_objects(database: Database) {
+        let device = Device::start().await;
+        device.script().sites = vec!["a", "b"];
+        let vlan = json!({ "next": "2", "objects": [{ "key": "v", "label": "Guests", "fields": { "vlan_id": 20 } }] });
+        device.tell_page("vlan", ("a", ""), vlan);
+        device.script().mute.insert("vlan 2".to_owned());
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let process = Process::start(folder.path(), &database, &device.options()).await;
+        let (mut process, token) = process.set_up().await;
+        let site = id_of(&process.api.get("/sites").await.expect_status(200).body["items"][0]);
+        let controller = device.register(&process.api, "first", &site).await;
+        device.was_asked("vlan", "2").await;
+        process.kill();
+        device.script().mute.clear();
+        device.script().sites = vec!["b"];
+        let process = Process::start(folder.path(), &database, &device.options()).await.with_token(&token);
+        assert_eq!(objects(&process.api, "vlan", "").await.len(), 1, "the part was stored");
+        read(&process.api, &controller).await;
+        assert!(objects(&process.api, "vlan", "").await.is_empty());
+        assert!(events(&process.api).await.is_empty(), "nobody was told of it");
+    }
+}
+
+on_both! {
     async fn a_list_goes_on_where_a_killed_process_left_it(database: Database) {
         let device = Device::start().await;
         device.tell("port", page(true));

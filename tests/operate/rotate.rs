@@ -48,6 +48,7 @@ async fn many_credentials(site: &Site) -> (OrgId, Vec<CredentialId>) {
             username: None,
             has_password: true,
             has_api_key: false,
+            field_names: Vec::new(),
             key_id: keys.key_id(),
             secret: keys.seal(&format!("credential:{id}"), &plain(id)),
         };

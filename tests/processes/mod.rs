@@ -6,6 +6,7 @@ mod events;
 mod lock;
 mod owner;
 mod readings;
+mod releases;
 mod retention;
 
 use std::path::Path;

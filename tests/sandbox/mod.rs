@@ -14,6 +14,7 @@ mod neighbours;
 pub(crate) mod package;
 mod reading;
 mod reads;
+mod releases;
 mod resources;
 mod secrets;
 mod uploads;

@@ -206,6 +206,20 @@ on_both! {
     }
 }
 
+/// The folder's package was changed since it was loaded: what could not be put back is not kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_package_of_the_folder_is_not_kept() {
+    let store = Store::new();
+    store.put("shipped", &store.acme, "1.0.0");
+    let server = Server::start_with(Database::sqlite(), store.options()).await;
+    let api = server.set_up().await;
+    std::fs::write(store.packages().join("shipped").join(DESCRIPTION), b"{}").unwrap();
+    send(&api, &archive("1.1.0", "one", &store.acme)).await.expect_status(201);
+    assert_eq!(known(&api).await, [row("1.1.0", true, false, true), row("1.0.0", false, false, false)]);
+    let refused = api.post("/adapters/hostile/rollback", &json!({})).await.expect_status(409);
+    assert!(refused.message().contains("no package of 'hostile' from before"), "{}", refused.text);
+}
+
 /// A device that answers `/held` when it is told to.
 async fn held_device() -> (String, Arc<Notify>, Arc<Notify>) {
     let (asked, told) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

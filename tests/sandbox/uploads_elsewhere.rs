@@ -1,6 +1,7 @@
 //! Packages that another process of the same database installed, or that came with a backup.
 
 use heddle_marketplace::TrustedKey;
+use heddle_store::installed_packages::{self, NewKept};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -8,7 +9,7 @@ use super::install::{Store, serving};
 use super::reading::until;
 use super::uploads::{archive, send};
 use crate::operate::{PASSPHRASE, run};
-use crate::support::{Api, Database, PASSWORD, Process, on_both};
+use crate::support::{Api, Database, PASSWORD, Process, Server, on_both};
 
 struct Pair {
     a: Process,
@@ -75,6 +76,21 @@ async fn every_process_serves_what_one_of_them_installed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_package_takes_the_place_of_what_another_process_just_installed() {
+    let Some(pair) = Pair::start().await else { return };
+    send(&pair.a.api, &pair.archive("1.0.0")).await.expect_status(201);
+    serves(&pair.b.api, "1.0.0").await;
+    send(&pair.a.api, &pair.archive("1.1.0")).await.expect_status(201);
+    // It does not serve at the other process yet.
+    send(&pair.b.api, &pair.archive("1.2.0")).await.expect_status(201);
+    let known = pair.b.api.get("/adapters/hostile/packages").await.expect_status(200).body;
+    let kept = known["items"].as_array().unwrap().iter().filter(|one| one["kept"] == true);
+    assert_eq!(kept.map(|one| &one["version"]).collect::<Vec<_>>(), ["1.2.0", "1.1.0"], "{known}");
+    pair.b.api.post("/adapters/hostile/rollback", &json!({})).await.expect_status(200);
+    serves(&pair.a.api, "1.1.0").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_cannot_load_a_package_goes_on_and_says_so() {
     let Some(pair) = Pair::start().await else { return };
     send(&pair.a.api, &pair.archive("1.0.0")).await.expect_status(201);
@@ -95,6 +111,54 @@ async fn a_process_that_cannot_load_a_package_goes_on_and_says_so() {
     serves(&pair.b.api, "1.2.0").await;
     assert_eq!(behind(&pair.b.api).await, Value::Null);
     assert_eq!(serving(&pair.b.api).await.1, "[]");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_of_a_machine_that_passes_leaves_no_process_behind() {
+    let Some(pair) = Pair::start().await else { return };
+    send(&pair.a.api, &pair.archive("1.0.0")).await.expect_status(201);
+    serves(&pair.b.api, "1.0.0").await;
+    std::fs::remove_file(pair.other.trusted_keys()).unwrap();
+    send(&pair.a.api, &pair.archive("1.1.0")).await.expect_status(201);
+    until("the other process says so", async || behind(&pair.b.api).await != Value::Null).await;
+    // What it reads again meanwhile does not make it good.
+    pair.b.hang_up();
+    until("the packages are read", async || serving(&pair.b.api).await.1.contains("\"all\"")).await;
+    assert!(behind(&pair.b.api).await.to_string().contains("1.1.0"));
+    assert_eq!(serving(&pair.b.api).await.0, "1.0.0");
+
+    // Nobody asks it to try again.
+    pair.other.trust(&[pair.store.acme.trusted()]);
+    serves(&pair.b.api, "1.1.0").await;
+    until("it is not behind", async || behind(&pair.b.api).await == Value::Null).await;
+}
+
+on_both! {
+    async fn a_process_that_starts_without_what_is_installed_says_so(database: Database) {
+        let store = Store::new();
+        store.put("shipped", &store.acme, "1.0.0");
+        let options = store.options().with("ADAPTER_DOWNGRADES", "hostile@1.0.0");
+        let mut server = Server::start_with(database, options).await;
+        let api = server.set_up().await;
+        let sent = send(&api, &archive("1.1.0", "one", &store.acme)).await.expect_status(201).body;
+        let app = &server.running().app;
+        let mut tx = app.db.write().await.unwrap();
+        let spoilt = NewKept {
+            manifest_sha256: sent["manifest_sha256"].as_str().unwrap(),
+            adapter_id: "hostile",
+            version: "1.1.0",
+            archive: b"spoilt",
+            installed_at: app.clock.now(),
+            installed_by: None,
+        };
+        installed_packages::keep(&mut tx, &spoilt).await.unwrap();
+        tx.commit().await.unwrap();
+        server.restart().await;
+        let api = server.log_in("ada").await;
+        assert_eq!(serving(&api).await.0, "1.0.0");
+        let behind = behind(&api).await.to_string();
+        assert!(behind.contains("version 1.1.0 was installed") && behind.contains("archive"), "{behind}");
+    }
 }
 
 on_both! {

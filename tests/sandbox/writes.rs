@@ -20,7 +20,7 @@ fn change(trick: &str) -> [ChangeSpec; 1] {
 }
 
 pub(super) async fn plan(lab: &Lab, trick: &str) -> Result<AdapterPlan, CallError> {
-    let planned = lab.adapter.plan(&lab.call(), &change(trick), &SecretBook::default()).await;
+    let planned = lab.adapter.plan(&lab.call(), &change(trick), &SecretBook::default(), &[]).await;
     planned.map(|(plan, _)| plan)
 }
 
@@ -45,7 +45,13 @@ async fn send_and_judge(lab: &Lab, trick: &str, index: u32) -> Result<CallOutcom
 }
 
 fn filling() -> Filling {
-    Filling { hold_secs: 60, secrets: Arc::default(), holes: Arc::from([]), values: HoleValues::new() }
+    Filling {
+        hold_secs: 60,
+        secrets: Arc::default(),
+        files: Arc::default(),
+        holes: Arc::from([]),
+        values: HoleValues::new(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

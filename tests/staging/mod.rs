@@ -1,5 +1,6 @@
 //! Staged changes against a router that keeps state.
 
+mod cancel;
 mod foreign;
 mod gates;
 mod holes;

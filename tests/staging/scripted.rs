@@ -24,7 +24,7 @@ pub(super) struct Script {
     pub(super) plans: usize,
     pub(super) holds_plans: bool,
     /// `{holds, undo_takes_all, touches, stages}`, and `{calls: {apply: 2}, once}`: how many calls a stage has, and
-    /// whether none of them may be sent twice.
+    /// whether none of them may be sent twice. With `shows_at_once` the first call of a stage shows as all of them.
     pub(super) plan: Value,
     /// Where a stage goes on, `{from}`, or `{fault}`; behind what left when it is not named.
     pub(super) ready: BTreeMap<String, Value>,
@@ -34,6 +34,8 @@ pub(super) struct Script {
     pub(super) then: BTreeMap<String, Value>,
     /// How the task goes; the last answer stays.
     pub(super) task: Vec<Value>,
+    /// How the task goes once a call of the stage `abort` arrived.
+    pub(super) task_aborted: Option<Vec<Value>>,
     /// Where the device stands once its task has ended.
     pub(super) task_then: Option<Value>,
     pub(super) compare: Value,
@@ -81,6 +83,7 @@ impl Default for Script {
             said: BTreeMap::new(),
             then: then.into_iter().map(|(stage, standing)| (stage.to_owned(), standing)).collect(),
             task: vec![json!({})],
+            task_aborted: None,
             task_then: None,
             compare: before(),
             sent: Vec::new(),
@@ -112,6 +115,11 @@ async fn write(State(script): State<Shared>, Json(body): Json<Value>) -> Respons
         let answer = script.answers.get(&format!("{stage}-{n}")).cloned().unwrap_or(json!({}));
         script.sent.push(stage.clone());
         script.stands(&stage);
+        if stage == "abort"
+            && let Some(task) = script.task_aborted.take()
+        {
+            script.task = task;
+        }
         let is_slow = script.slow.contains(&format!("{stage}-{n}"));
         let takes = if is_slow { Duration::from_secs(2) } else { script.takes };
         (takes, script.lost.contains(&stage), answer)
@@ -132,7 +140,8 @@ impl Script {
 
     /// A stage leads where it leads once all of its calls arrived; until then the device is between both.
     fn stands(&mut self, stage: &str) {
-        let calls = self.plan["calls"][stage].as_u64().unwrap_or(1);
+        let calls =
+            self.plan["calls"][stage].as_u64().filter(|_| self.plan["shows_at_once"] != true).unwrap_or(1);
         let whole = usize::try_from(calls).is_ok_and(|calls| self.arrived(stage) >= calls);
         if let Some(standing) = self.then.get(stage).cloned() {
             self.compare = if whole { standing } else { json!({ "standing": { "part": stage } }) };
@@ -296,6 +305,10 @@ impl Scripted {
         let api = server.set_up().await;
         let controller = device.register(&api).await;
         Self { server, api, controller, device }
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
     }
 
     pub(super) fn script(&self) -> MutexGuard<'_, Script> {

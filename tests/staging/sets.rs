@@ -153,3 +153,77 @@ on_both! {
         }
     }
 }
+
+/// A set of three changes that one call carries out, whose job tells them apart.
+async fn set_of_three(lab: &Scripted, stages: &[&str]) -> ([Value; 3], Value) {
+    lab.script().plan = json!({ "holds": false, "stages": stages });
+    lab.script().said.insert("apply".to_owned(), json!({ "task": true }));
+    let refusal = json!({ "message": "the guest is locked", "kind": "conflict", "effect": "none" });
+    lab.script().task = vec![json!({ "task": true }), json!({ "items": [null, refusal, null] })];
+    let members = [lab.stage("one").await, lab.stage("two").await, lab.stage("three").await];
+    let set = set_of(&lab.api, &[&members[0], &members[1], &members[2]]).await;
+    (members, set)
+}
+
+on_both! {
+    async fn members_follow_what_one_job_said_of_each_where_nothing_can_be_read(database: Database) {
+        let lab = Scripted::start(database).await;
+        for standing in [json!("unseen"), json!({ "part": "two of three" })] {
+            lab.script().compare = before();
+            lab.script().sent.clear();
+            let (members, set) = set_of_three(&lab, &["apply"]).await;
+            lab.script().then.insert("apply".to_owned(), json!({ "standing": standing, "items": [], "foreign": [] }));
+            lab.api.post(&path(&set, "apply"), &json!({ "force": true })).await;
+            let one = format!("/gateway-vpn/changes/sets/{}", set["id"].as_str().unwrap());
+            let ended = lab.api.get(&one).await.expect_status(200).body;
+            assert_eq!((&ended["outcome"]["state"], &ended["status"]), (&json!("partial"), &json!("pending")), "{ended}");
+            let message = ended["outcome"]["message"].as_str().unwrap();
+            assert!(message.contains("1 of 3 changes: the guest is locked"), "{message}");
+            let results = &ended["outcome"]["detail"]["results"];
+            assert_eq!((&results[0]["failed"], &results[2]["failed"]), (&Value::Null, &Value::Null), "{ended}");
+            assert_eq!(results[1], json!({
+                "index": 1,
+                "failed": { "type": "conflict", "code": null, "message": "the guest is locked", "effect": "none" },
+            }));
+            let states: Vec<Value> = ended["changes"].as_array().unwrap().iter().map(|member| member["outcome"]["state"].clone()).collect();
+            assert_eq!(states, ["applied", "failed", "applied"], "{ended}");
+            let seen = lab.get(&members[1]).await;
+            assert!(seen["outcome"]["message"].as_str().unwrap().contains("the guest is locked"), "{seen}");
+            // What is in effect becomes a change of its own, and what is not is discarded with the set.
+            lab.api.post(&path(&set, "discard"), &Value::Null).await.expect_status(200);
+            let statuses = [lab.get(&members[0]).await["status"].clone(), lab.get(&members[1]).await["status"].clone()];
+            assert_eq!(statuses, ["applied", "discarded"]);
+        }
+    }
+}
+
+on_both! {
+    async fn what_the_device_shows_of_each_member_goes_before_what_a_job_said_of_it(database: Database) {
+        let lab = Scripted::start(database).await;
+        let (_, set) = set_of_three(&lab, &["apply"]).await;
+        let shown = json!({ "standing": { "part": "one of three" }, "items": ["before", "after", "before"], "foreign": [] });
+        lab.script().then.insert("apply".to_owned(), shown);
+        lab.api.post(&path(&set, "apply"), &json!({ "force": true })).await;
+        let one = format!("/gateway-vpn/changes/sets/{}", set["id"].as_str().unwrap());
+        let ended = lab.api.get(&one).await.expect_status(200).body;
+        let states: Vec<Value> = ended["changes"].as_array().unwrap().iter().map(|member| member["outcome"]["state"].clone()).collect();
+        assert_eq!(states, ["failed", "applied", "failed"], "{ended}");
+    }
+}
+
+on_both! {
+    async fn what_a_job_said_of_each_member_does_not_count_once_the_way_back_was_sent(database: Database) {
+        let lab = Scripted::start(database).await;
+        let (_, set) = set_of_three(&lab, &["apply", "restore"]).await;
+        let part = json!({ "standing": { "part": "some of it" }, "items": [], "foreign": [] });
+        for stage in ["apply", "restore"] {
+            lab.script().then.insert(stage.to_owned(), part.clone());
+        }
+        lab.api.post(&path(&set, "apply"), &json!({ "force": true })).await;
+        let one = format!("/gateway-vpn/changes/sets/{}", set["id"].as_str().unwrap());
+        let ended = lab.api.get(&one).await.expect_status(200).body;
+        assert_eq!(lab.script().arrived("restore"), 1, "{ended}");
+        let states: Vec<Value> = ended["changes"].as_array().unwrap().iter().map(|member| member["outcome"]["state"].clone()).collect();
+        assert_eq!(states, ["partial", "partial", "partial"], "{ended}");
+    }
+}

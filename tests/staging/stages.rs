@@ -37,11 +37,41 @@ on_both! {
 }
 
 on_both! {
+    async fn what_happens_beside_what_was_asked_for_is_reviewed(database: Database) {
+        let lab = Scripted::start(database).await;
+        let change = lab.stage("alone").await;
+        assert_eq!(change["plan"]["also"], json!(null), "{change}");
+        let beside = "the filter is loaded again, with two rules that others have saved";
+        lab.script().plan["also"] = json!([beside]);
+        let (status, planned) = lab.act(&change, "plan", &json!({})).await;
+        assert_eq!((status, &planned["plan"]["also"]), (200, &json!([beside])), "{planned}");
+        let hash = change["plan"]["hash"].clone();
+        assert_ne!(planned["plan"]["hash"], hash);
+        let (status, refused) = lab.act(&change, "apply", &json!({ "force": true, "plan_hash": hash })).await;
+        assert_eq!((status, &refused["error"]["type"]), (409, &json!("plan_changed")), "{refused}");
+    }
+}
+
+on_both! {
     async fn a_refused_call_ends_its_stage(database: Database) {
         let lab = Scripted::start(database).await;
         lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 } });
         lab.script().said.insert("apply-1".to_owned(), json!({ "fault": { "message": "name is taken", "effect": "certain" } }));
         let change = lab.stage("taken").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");
+        assert_eq!(lab.script().sent, ["apply", "apply", "restore"]);
+    }
+}
+
+on_both! {
+    async fn what_is_stored_without_the_calls_that_activate_it_is_taken_back(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan =
+            json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 }, "shows_at_once": true });
+        lab.script().said.insert("apply-1".to_owned(), json!({ "fault": { "message": "busy", "effect": "certain" } }));
+        let change = lab.stage("stored").await;
         lab.act(&change, "apply", &json!({ "force": true })).await;
         let seen = lab.get(&change).await;
         assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");

@@ -8,6 +8,7 @@ use crate::support::{Operation, on_both};
 
 /// Operations whose example cannot be accepted in a test of all, and why. Each has tests of its own.
 const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
+    ("allow_untested_release", "a controller with an untested release is needed"),
     ("apply_change", "the hash is another plan's"),
     ("apply_change_set", "the hash is another plan's"),
     ("begin_oidc_login", "the world's provider speaks SAML"),
@@ -53,9 +54,11 @@ pub(super) fn of_world(example: &Value, name: &str, world: &World) -> Value {
     }
 }
 
-/// Whether the operation is shown with a feature of a vendor of which the world has no controller.
+/// Whether the operation is of a vendor of which the world has no controller, by its path or by the feature that it is shown with.
 fn is_of_another_vendor(operation: &Operation) -> bool {
-    word(operation, "feature").is_some_and(|feature| !feature.starts_with("openwrt."))
+    let of_path = operation.path.split("/gateway-").nth(1).filter(|rest| !rest.starts_with("vpn"));
+    of_path.is_some_and(|rest| !rest.starts_with("openwrt-"))
+        || word(operation, "feature").is_some_and(|feature| !feature.starts_with("openwrt."))
 }
 
 on_both! {

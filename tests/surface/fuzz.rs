@@ -70,7 +70,9 @@ fn beyond_reach(operation: &Operation) -> bool {
     let is_listed =
         path.ends_with("/changes") && (path.starts_with("/gateway-openwrt-") || path.contains("/sites/"));
     let is_read = operation.method == "GET" && (is_listed || path.starts_with("/gateway-vpn/changes"));
+    // Only a device that runs an untested release can be allowed to.
     let is_of_device = path.starts_with("/gateway-") && !is_read
+        || path.ends_with("/untested-release")
         || path.ends_with("/test") && (path.starts_with("/controllers") || path.starts_with("/credentials"));
     // The session routes, and what others than the fuzzer sign in with.
     let is_of_session = path.starts_with("/auth/") && !path.starts_with("/auth/sso/providers");

@@ -24,6 +24,9 @@ fn lists(contract: &Contract) -> Vec<&Operation> {
     contract.operations().iter().filter(is_list).collect()
 }
 
+/// Beginning of the statement that loads the caller.
+const CALLER: &str = "SELECT u.id AS user_id";
+
 /// The most rows that a page of this list can have.
 fn per_page_max(operation: &Operation) -> Option<u64> {
     let parameters = operation.definition["parameters"].as_array()?;
@@ -32,7 +35,7 @@ fn per_page_max(operation: &Operation) -> Option<u64> {
 }
 
 /// The statements of one reading of a list that has at least so many rows.
-async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> Vec<String> {
+async fn read(api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> Vec<String> {
     let path = match per_page_max(operation) {
         Some(max) => format!("{}?per_page={max}", operation.path),
         None => operation.path.clone(),
@@ -48,8 +51,6 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
         // Of the kind that the fixture makes.
         .replace("{model_kind}", "vlan");
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
-    // The caller is loaded anew each time, however long the test takes in between.
-    app.callers.forget();
     let request = counted_request();
     let answer = api.with_request_id(&request).get(&path).await.expect_status(200);
     let total = answer.body["total"].as_u64().expect("a page has a total");
@@ -68,7 +69,10 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
     );
     // What SQLite's own thread logs can come after the answer.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    statements(&request)
+    let mut seen = statements(&request);
+    // The caller is loaded once, twice or not at all: that goes by the time, and not by the rows.
+    seen.retain(|statement| !statement.starts_with(CALLER));
+    seen
 }
 
 on_both! {
@@ -83,12 +87,12 @@ on_both! {
         add(app, &roots, 0..FEW).await;
         let mut few = Vec::new();
         for operation in &lists {
-            few.push(read(app, &api, &roots, operation, FEW).await);
+            few.push(read(&api, &roots, operation, FEW).await);
         }
         add(app, &roots, FEW..MANY).await;
         for (operation, few) in lists.iter().zip(few) {
-            let many = read(app, &api, &roots, operation, MANY).await;
-            assert!(many.len() > 1, "{}: its statements are seen: {many:?}", operation.path);
+            let many = read(&api, &roots, operation, MANY).await;
+            assert!(!many.is_empty(), "{}: its statements are seen: {many:?}", operation.path);
             assert_eq!(few.len(), many.len(), "{}: {few:#?} and {many:#?}", operation.path);
         }
     }

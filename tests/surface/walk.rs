@@ -42,6 +42,7 @@ pub(super) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> Str
             Some("verb") => {
                 format!("verb={}", parameter["example"].as_str().expect("the document shows a verb"))
             }
+            Some("name") => "name=some".to_owned(),
             Some("vendor") => "vendor=openwrt".to_owned(),
             Some("source_event") => "source_event=device.offline".to_owned(),
             Some("organization_slug") => "organization_slug=nowhere".to_owned(),

@@ -1,9 +1,9 @@
 //! The practice device of each vendor, in the words that the scenario needs.
 
 use heddle_lab::{Controller, FaultKind};
-use heddle_lab_omada::{Omada, Seed};
+use heddle_lab_omada::{Omada, Release as Generation, Seed};
 use heddle_lab_openwrt::Router;
-use heddle_lab_opnsense::{Firewall, Settings};
+use heddle_lab_opnsense::{Firewall, Release, Settings};
 use heddle_lab_proxmox::{Proxmox, ROOT_TOKEN, Setup};
 use serde_json::{Value, json};
 
@@ -29,34 +29,59 @@ pub(super) trait Practice: Send + Sync {
     /// Ends the cut.
     fn mend(&self);
 
-    /// Method and path of each request that the device carried out, where it keeps a record.
-    fn executed(&self) -> Option<Vec<String>> {
-        None
+    /// From now on it tells this version.
+    fn tell(&self, version: &str);
+
+    /// The name of a call of a plan, as the record has it. `{{…}}` stands for what the host fills in.
+    fn name_of(&self, call: &Value) -> String {
+        let text = |name: &str| call[name].as_str().expect("a call has a method and a path");
+        format!("{} {}", text("method"), text("path"))
     }
 
+    /// The names of what the device carried out.
+    fn executed(&self) -> Vec<String>;
+
     /// Forgets the record.
-    fn forget(&self) {}
+    fn forget(&self);
 }
 
 pub(super) async fn start(vendor: &str) -> Box<dyn Practice> {
+    start_with(vendor, releases(vendor).last().expect("a practice device has a release")).await
+}
+
+/// The releases that the practice device of a vendor can be; the usual one is the last.
+pub(super) fn releases(vendor: &str) -> &'static [&'static str] {
+    match vendor {
+        "openwrt" => &["24.10"],
+        "opnsense" => &["26.1", "26.7"],
+        "proxmox" => &["8.4", "9.0", "9.1"],
+        "omada" => &["5.15", "6.0", "6.2"],
+        other => panic!("'{other}' has no practice device"),
+    }
+}
+
+pub(super) async fn start_with(vendor: &str, release: &str) -> Box<dyn Practice> {
     match vendor {
         "openwrt" => Box::new(OpenWrt(crate::staging::start_router().await)),
         "opnsense" => Box::new(OnSkeleton {
-            device: heddle_lab::Lab::builder(Firewall::new(Settings::default())).start().await,
+            device: heddle_lab::Lab::builder(Firewall::new(firewall(release))).start().await,
+            tell: Firewall::tell_version,
             credential: json!({ "username": "admin-key", "password": "admin-secret" }),
             settings: json!({}),
             places: &["/stored", "/running"],
             moving: &[],
         }),
         "proxmox" => Box::new(OnSkeleton {
-            device: heddle_lab::Lab::builder(Proxmox::new(quick_tasks())).start().await,
+            device: heddle_lab::Lab::builder(Proxmox::new(cluster(release))).start().await,
+            tell: Proxmox::tell_version,
             credential: json!({ "api_key": ROOT_TOKEN.trim_start_matches("PVEAPIToken=") }),
             settings: json!({ "login": "token" }),
-            places: &["/sdn", "/firewalls"],
+            places: &["/sdn", "/firewalls", "/guests"],
             moving: &[],
         }),
         "omada" => Box::new(OnSkeleton {
-            device: heddle_lab::Lab::builder(Omada::new(Seed::default())).start().await,
+            device: heddle_lab::Lab::builder(Omada::new(controller(release))).start().await,
+            tell: |omada, version| omada.told_version = Some(version.to_owned()),
             credential: json!({ "username": "lab-client", "password": "lab-secret" }),
             settings: json!({ "site": "Main" }),
             places: &[""],
@@ -67,7 +92,42 @@ pub(super) async fn start(vendor: &str) -> Box<dyn Practice> {
     }
 }
 
-fn quick_tasks() -> Setup {
+fn firewall(release: &str) -> Settings {
+    let release = if release == "26.1" { Release::V26_1 } else { Release::V26_7 };
+    Settings { release, ..Settings::default() }
+}
+
+/// With quick tasks.
+fn cluster(release: &str) -> Setup {
+    let (major, minor) = release.split_once('.').expect("a release has two numbers");
+    let number = |text: &str| text.parse().expect("a release has numbers");
+    let release = (number(major), number(minor));
+    Setup { release, task_time: std::time::Duration::from_millis(200), ..Setup::default() }
+}
+
+fn controller(release: &str) -> Seed {
+    let release = match release {
+        "5.15" => Generation::V515,
+        "6.0" => Generation::V60,
+        _ => Generation::V62,
+    };
+    Seed { release, ..Seed::default() }
+}
+
+/// A cluster whose tasks run for minutes, unless they are ended.
+pub(super) async fn slow_cluster() -> Box<dyn Practice> {
+    let setup = Setup { task_time: std::time::Duration::from_mins(5), ..Setup::default() };
+    Box::new(OnSkeleton {
+        device: heddle_lab::Lab::builder(Proxmox::new(setup)).start().await,
+        credential: json!({ "api_key": ROOT_TOKEN.trim_start_matches("PVEAPIToken=") }),
+        settings: json!({ "login": "token" }),
+        places: &["/guests"],
+        moving: &[],
+        tell: Proxmox::tell_version,
+    })
+}
+
+pub(super) fn quick_tasks() -> Setup {
     Setup { task_time: std::time::Duration::from_millis(200), ..Setup::default() }
 }
 
@@ -89,11 +149,34 @@ impl Practice for OpenWrt {
     fn mend(&self) {
         self.0.clear_faults();
     }
+    fn tell(&self, version: &str) {
+        self.0.tell_release(version);
+    }
+    fn name_of(&self, call: &Value) -> String {
+        let text =
+            |at: usize| call["body"]["params"][at].as_str().expect("a call has an object and a method");
+        written(text(1), text(2), &call["body"]["params"][3])
+    }
+    fn executed(&self) -> Vec<String> {
+        let writes = self.0.calls().into_iter().filter(|call| call.is_write && call.status == 0);
+        writes.map(|call| written(&call.object, &call.method, &call.args)).collect()
+    }
+    fn forget(&self) {
+        self.0.forget_calls();
+    }
+}
+
+/// A write by its method and by what names its section.
+fn written(object: &str, method: &str, args: &Value) -> String {
+    let place =
+        ["config", "section", "type", "name", "option"].map(|name| args[name].as_str().unwrap_or("-"));
+    format!("{object}.{method} {}", place.join(" "))
 }
 
 /// A device on the shared skeleton.
 struct OnSkeleton<C: Controller> {
     device: heddle_lab::Lab<C>,
+    tell: fn(&mut C, &str),
     credential: Value,
     settings: Value,
     /// Places of the state that an administrator can change.
@@ -135,13 +218,16 @@ impl<C: Controller> Practice for OnSkeleton<C> {
     fn mend(&self) {
         self.device.clear_faults();
     }
-    fn executed(&self) -> Option<Vec<String>> {
+    fn tell(&self, version: &str) {
+        (self.tell)(self.device.lock().parts().0, version);
+    }
+    fn executed(&self) -> Vec<String> {
         let record = self.device.record().into_iter().filter(|exchange| exchange.is_executed);
         let name = |one: heddle_lab::Exchange| match one.query.as_str() {
             "" => one.name(),
             query => format!("{}?{query}", one.name()),
         };
-        Some(record.map(name).collect())
+        record.map(name).collect()
     }
     fn forget(&self) {
         self.device.forget_record();

@@ -1,9 +1,18 @@
 //! The main job with every vendor: one test body for all of them, against a simulated controller each.
 
+mod cancel;
 mod document;
+mod files;
 mod kill;
 mod labs;
+mod logins;
 mod modelled;
+mod museum;
+mod record;
+mod recorder;
+mod releases;
+mod sandbox;
+mod saved;
 mod scenario;
 mod sites;
 
@@ -80,8 +89,16 @@ struct Lab {
 impl Lab {
     async fn start(database: Database, case: Case) -> Self {
         let device = labs::start(case.vendor).await;
+        Self::start_with(database, case, device).await
+    }
+
+    async fn start_with(database: Database, case: Case, device: Box<dyn Practice>) -> Self {
         let serving = Adapters::Of(vec![case.vendor.to_owned()]);
         let server = Server::start_with(database, Options::default().serving(serving)).await;
+        Self::on(server, case, device).await
+    }
+
+    async fn on(server: Server, case: Case, device: Box<dyn Practice>) -> Self {
         let api = server.set_up().await;
         let controller = register(&api, case.vendor, &*device).await;
         Self { server, api, device, controller, case }
@@ -143,7 +160,16 @@ async fn register(api: &Api, vendor: &str, device: &dyn Practice) -> String {
         "credential_id": credential["id"], "settings": device.settings(),
     });
     let controller = api.post("/controllers", &body).await.expect_status(201).body;
-    controller["id"].as_str().expect("a controller has an id").to_owned()
+    let id = controller["id"].as_str().expect("a controller has an id").to_owned();
+    // A change that is staged before the vendor's sites are known is at none of them.
+    for _ in 0..1200 {
+        let seen = api.get(&format!("/controllers/{id}")).await.expect_status(200).body;
+        if seen["status"] != "unknown" {
+            return id;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("{vendor}: the controller was not read in a minute");
 }
 
 fn path(change: &Value, verb: &str) -> String {

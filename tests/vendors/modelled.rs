@@ -84,6 +84,8 @@ on_both! {
             eprintln!("vendor {vendor}");
             let lab = Lab::start(database.another().await, case).await;
             let Asked { kind, create, label, update } = asked(vendor);
+            // A change is staged for one of the vendor's sites where a reading has found some.
+            read(&lab, kind).await;
             let before = lab.device.configuration();
             let at = format!("/controllers/{}/inventory/{kind}/changes", lab.controller);
 
@@ -165,5 +167,40 @@ on_both! {
         let pending = lab.api.get("/gateway-vpn/changes").await.expect_status(200).body;
         assert_eq!(pending["total"], 0, "{pending}");
         with(json!(["controller:read", "network:write", "firewall:write"])).await.expect_status(201);
+    }
+}
+
+on_both! {
+    async fn what_is_not_said_in_the_vendors_words_yet_joins_no_set(database: Database) {
+        let case = cases().into_iter().find(|case| case.vendor == "opnsense").unwrap();
+        let lab = Lab::start(database, case).await;
+        let path = format!("/controllers/{}/inventory/vlan/changes?verb=create", lab.controller);
+        let stage = async |vlan_id: u32| {
+            let mut payload = asked("opnsense").create;
+            payload["vlan_id"] = json!(vlan_id);
+            payload["name"] = json!(format!("cameras-{vlan_id}"));
+            lab.api.post(&path, &json!({ "payload": payload })).await.expect_status(201).body
+        };
+        let join = async |members: &[&Value]| {
+            let ids: Vec<&Value> = members.iter().map(|member| &member["id"]).collect();
+            lab.api.post("/gateway-vpn/changes/sets", &json!({ "change_ids": ids })).await
+        };
+        let one = stage(77).await;
+        lab.device.cut();
+        let two = stage(78).await;
+        assert!(two["plan"].is_null() && two["expressed_as"].is_null(), "{two}");
+        lab.device.mend();
+        let refused = join(&[&one, &two]).await.expect_status(409);
+        assert_eq!(refused.error_type(), "not_planned", "{}", refused.text);
+        assert!(refused.text.contains(two["id"].as_str().unwrap()), "{}", refused.text);
+        let two = lab.act(&two, "plan", &json!({})).await.expect_status(200).body;
+        let set = join(&[&one, &two]).await.expect_status(201).body;
+        let body = json!({ "force": true });
+        let apply = format!("/gateway-vpn/changes/sets/{}/apply", set["id"].as_str().unwrap());
+        let done = lab.api.post(&apply, &body).await.expect_status(200).body;
+        let states: Vec<&Value> = done["changes"].as_array().unwrap().iter().map(|member| &member["outcome"]["state"]).collect();
+        assert_eq!(states, [&json!("applied"), &json!("applied")], "{done}");
+        let seen = read(&lab, "vlan").await;
+        assert!(named(&seen, "cameras-77").is_some() && named(&seen, "cameras-78").is_some(), "{seen:?}");
     }
 }

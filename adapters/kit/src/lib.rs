@@ -2,9 +2,12 @@
 //!
 //! `facts.json` has routes and fields, `overlay.json` what no contract says: natural keys, dangers, what an apply
 //! reaches, and what is left out and why. Both stand beside the adapter. Its example `describe-<vendor>` turns them
-//! into the description: the same two files always give the same one.
+//! into the description: the same files always give the same one. `model.json` has what is filled of the model, and
+//! `releases.json` which releases all of this was tested with, and what only some of them have.
 
 mod coverage;
+mod diff;
+mod releases;
 mod routes;
 mod rows;
 pub mod schema;
@@ -12,13 +15,14 @@ mod written;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use coverage::{Access, Coverage, Least, State};
+pub use diff::{Differences, Surface, kind};
 pub use routes::{Class, Routes};
 pub use rows::{Feature, Operation, Rows, say};
 
@@ -60,13 +64,37 @@ pub fn check(folder: &Path, made: &Made) -> anyhow::Result<()> {
     )
 }
 
-/// The whole `main.rs` of an adapter's example, with its tests: `$make` turns facts and overlay into [`Made`], and the
-/// numbers say how many parts of a thousand of the routes are covered at least.
+/// The file of facts that stands behind `--diff` among the arguments of an adapter's example, if there is one.
+pub fn compared() -> anyhow::Result<Option<PathBuf>> {
+    let mut arguments = std::env::args_os().skip(1);
+    match (arguments.next(), arguments.next(), arguments.next()) {
+        (None, ..) => Ok(None),
+        (Some(word), Some(path), None) if word == "--diff" => Ok(Some(path.into())),
+        _ => bail!("the only argument is --diff, with a file of the facts of another release"),
+    }
+}
+
+/// Shows what the facts beside the adapter have otherwise than those of another release.
+pub fn show_differences<F: DeserializeOwned>(
+    folder: &Path,
+    before: &Path,
+    surface: impl Fn(&F) -> Surface,
+) -> anyhow::Result<()> {
+    let (before, after) = (surface(&read(before)?), surface(&read(&folder.join(FACTS))?));
+    write!(std::io::stdout(), "{}", Differences::between(&before, &after))
+        .context("the differences cannot be shown")
+}
+
+/// The whole `main.rs` of an adapter's example, with its tests: `$make` turns facts and overlay into [`Made`], `$surface`
+/// says which fields the facts know, and the numbers say how many parts of a thousand of the routes are covered at least.
 #[macro_export]
 macro_rules! program {
-    ($make:path, writes: $writes:literal, reads: $reads:literal) => {
+    ($make:path, $surface:path, writes: $writes:literal, reads: $reads:literal) => {
         fn main() -> $crate::Ended {
-            $crate::write(folder(), &made()?)
+            match $crate::compared()? {
+                Some(before) => $crate::show_differences(folder(), &before, $surface),
+                None => $crate::write(folder(), &made()?),
+            }
         }
 
         /// The folder of the adapter.
@@ -85,6 +113,19 @@ macro_rules! program {
             #[test]
             fn checked_in_description_is_what_the_facts_give() {
                 $crate::check(folder(), &made().unwrap()).unwrap();
+            }
+
+            #[test]
+            fn facts_differ_in_nothing_from_themselves_and_in_everything_from_none() {
+                let surface = $surface(&$crate::read(&folder().join($crate::FACTS)).unwrap());
+                let shown = |before: &$crate::Surface, after: &$crate::Surface| {
+                    $crate::Differences::between(before, after).to_string()
+                };
+                assert_eq!(shown(&surface, &surface), "0 appeared, 0 vanished, 0 changed\n");
+                let routes = surface.len();
+                assert!(routes > 100 && surface.values().any(|fields| fields.len() > 3), "{routes} routes");
+                let all = shown(&$crate::Surface::new(), &surface);
+                assert!(all.ends_with(&format!("{routes} appeared, 0 vanished, 0 changed\n")));
             }
 
             #[test]
@@ -109,7 +150,7 @@ pub fn made<F: DeserializeOwned, O: DeserializeOwned>(
     folder: &Path,
     make: impl FnOnce(&F, &O) -> anyhow::Result<Made>,
 ) -> anyhow::Result<Made> {
-    make(&read(&folder.join("facts.json"))?, &read(&folder.join("overlay.json"))?)
+    make(&read(&folder.join(FACTS))?, &read(&folder.join("overlay.json"))?)
 }
 
 /// Fails where another run gives another description.
@@ -148,6 +189,9 @@ pub fn noun(title: &str) -> String {
 
 const DESCRIPTION: &str = "description.json";
 
+/// Stands beside the adapter, for what the vendor's contract says.
+pub const FACTS: &str = "facts.json";
+
 /// The description as the file has it.
 fn text(folder: &Path, description: &Value) -> anyhow::Result<String> {
     let (mut description, model) = (description.clone(), folder.join(MODEL));
@@ -156,6 +200,7 @@ fn text(folder: &Path, description: &Value) -> anyhow::Result<String> {
         written::add(&mut filled, &description["features"]);
         description["model"] = filled;
     }
+    releases::add(folder, &mut description)?;
     Ok(serde_json::to_string_pretty(&description)? + "\n")
 }
 

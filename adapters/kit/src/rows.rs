@@ -69,6 +69,21 @@ impl Rows {
         Ok(())
     }
 
+    /// Adds a kind that is a file; `file` is what the description says of it.
+    pub fn add_file(
+        &mut self,
+        (id, area): (&str, &str),
+        title: &str,
+        file: Value,
+        binding: Value,
+    ) -> anyhow::Result<()> {
+        self.add_kind(id, area, title, binding)?;
+        if let Some(kind) = self.kinds.last_mut() {
+            kind["file"] = file;
+        }
+        Ok(())
+    }
+
     /// Adds a feature; its id is new, and its title is not empty.
     pub fn add_feature(&mut self, feature: Feature<'_>) -> anyhow::Result<()> {
         let Feature { id, area, title, kind, key, operations, binding } = feature;

@@ -2,15 +2,20 @@
 
 mod actions;
 mod answers;
+mod cassette;
 mod device;
 mod every;
 mod inventory;
+mod login;
 mod manifest;
 mod model;
 mod others;
+mod releases;
 mod samples;
 mod sites;
+mod transport;
 mod world;
+mod writing;
 mod written;
 
 use heddle_sdk::testing::send_stage;

@@ -1,6 +1,6 @@
 //! The identity of a device, and what it can do.
 
-use heddle_sdk::{Attribute, Availability, Capability, DeviceProfile, Fault, Host, json as sdk_json};
+use heddle_sdk::{Attribute, Availability, Capability, DeviceProfile, Fault, Host, fault, json as sdk_json};
 use serde_json::{Value, json};
 
 use crate::rpc;
@@ -31,6 +31,8 @@ pub(crate) fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         .next()
         .expect("as many answers as reads")
         .map_err(|error| error.into_fault("system.board"))?;
+    let version = version_of(&board)
+        .ok_or_else(|| fault::unsupported("the device does not say which release of OpenWrt it runs"))?;
     let names: Vec<&str> = OBJECTS.iter().map(|(name, _)| *name).collect();
     let found = rpc::objects(host, &names).ok();
     let mut capabilities: Vec<Capability> = OBJECTS
@@ -57,11 +59,21 @@ pub(crate) fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
             .then(|| format!("the user may not write the configuration '{config}'"));
         capabilities.push(Capability { id: format!("write.{config}"), available, reason });
     }
-    Ok(profile(&board, capabilities))
+    Ok(profile(&board, version, capabilities))
 }
 
-fn profile(board: &Value, capabilities: Vec<Capability>) -> DeviceProfile {
-    let say = |pointer: &str| sdk_json::text(board, pointer).unwrap_or_default().to_owned();
+/// The version of the device. Snapshots that are built on different days have one name, so that only the revision beside it
+/// tells them apart.
+fn version_of(board: &Value) -> Option<String> {
+    let version = sdk_json::text(board, "/release/version").filter(|version| !version.is_empty())?;
+    let is_snapshot = version.contains("SNAPSHOT") || !version.contains(|c: char| c.is_ascii_digit());
+    match sdk_json::text(board, "/release/revision") {
+        Some(revision) if is_snapshot => Some(format!("{version} {revision}")),
+        _ => Some(version.to_owned()),
+    }
+}
+
+fn profile(board: &Value, version: String, capabilities: Vec<Capability>) -> DeviceProfile {
     let present: Vec<&str> = capabilities
         .iter()
         .filter(|capability| matches!(capability.available, Availability::Yes))
@@ -81,10 +93,33 @@ fn profile(board: &Value, capabilities: Vec<Capability>) -> DeviceProfile {
     })
     .collect();
     DeviceProfile {
-        product: say("/model"),
-        version: say("/release/version"),
+        product: sdk_json::text(board, "/model").unwrap_or_default().to_owned(),
+        version,
         fingerprint: hex::encode(sdk_json::digest(&fingerprint)),
         capabilities,
         facts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_one_build() {
+        for (release, expected) in [
+            (json!({"version": "24.10.2", "revision": "r28739-d9340319c6"}), Some("24.10.2")),
+            (json!({"version": "24.10.0-rc1", "revision": "r28219"}), Some("24.10.0-rc1")),
+            (
+                json!({"version": "SNAPSHOT", "revision": "r29000-0123abcdef"}),
+                Some("SNAPSHOT r29000-0123abcdef"),
+            ),
+            (json!({"version": "SNAPSHOT"}), Some("SNAPSHOT")),
+            (json!({"version": "24.10-SNAPSHOT", "revision": "r28800-1"}), Some("24.10-SNAPSHOT r28800-1")),
+            (json!({"version": "", "revision": "r28739"}), None),
+            (json!({"revision": "r28739"}), None),
+        ] {
+            assert_eq!(version_of(&json!({"release": release})).as_deref(), expected, "{release}");
+        }
     }
 }

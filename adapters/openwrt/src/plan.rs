@@ -140,6 +140,7 @@ fn assemble(
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: Vec::new(),
+        also: Vec::new(),
         base_digest: Vec::new(),
         inverse: Some(Vec::new()),
         holds: true,

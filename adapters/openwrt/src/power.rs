@@ -182,6 +182,7 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
         danger: Danger::Catastrophic,
         lockout_risk: true,
         warnings,
+        also: Vec::new(),
         base_digest,
         inverse: None,
         holds: false,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_sdk::{Auth, Fault, FaultExt, Host, Method, Request, Response, fault};
+use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Method, Request, Response, fault};
 use serde_json::{Value, json};
 
 pub(crate) const PATH: &str = "/ubus";
@@ -93,7 +93,9 @@ impl CallError {
         match refusal {
             Refusal::Rpc(code) => rpc_fault(code, what),
             Refusal::Ubus(status) => ubus_fault(status, what),
-            Refusal::Malformed => fault::generic(format!("the answer to '{what}' is not a ubus answer")),
+            // What was done is not told.
+            Refusal::Malformed => fault::generic(format!("the answer to '{what}' is not a ubus answer"))
+                .with_effect(Effect::Possible),
         }
     }
 }
@@ -156,15 +158,19 @@ fn envelope(response: Response) -> Result<Value, Fault> {
         .with_upstream_status(404));
     }
     if !(200..300).contains(&response.status) {
-        return Err(fault::generic(format!("the web server answered status {}", response.status))
-            .with_upstream_status(response.status));
+        return Err(fault::of_status(&response));
     }
     response.json()
 }
 
-/// What a call that the host sent gave.
+/// What a call that the host sent gave. An answer that is none of the device's may stand behind a call that was carried
+/// out; only the web server's own refusals say that it was not.
 pub(crate) fn answer(answer: Result<Response, Fault>) -> Result<Value, CallError> {
-    parse(&answer.and_then(envelope).map_err(CallError::Host)?)
+    let response = answer.map_err(CallError::Host)?;
+    let is_refused = matches!(response.status, 400..=499) && response.status != 408;
+    let effect = if is_refused { Effect::None } else { Effect::Possible };
+    let envelope = envelope(response).map_err(|fault| CallError::Host(fault.with_effect(effect)))?;
+    parse(&envelope)
 }
 
 /// Sends one call that only reads.

@@ -64,6 +64,8 @@ pub(crate) fn ready(host: &dyn Host, stage: Stage, token: &[u8], left: u32) -> R
         // Only one apply can be pending: when it is another client's, none of ours is.
         Stage::Confirm | Stage::Undo if read::leave_adopted(host)? => Ok(Readiness::Nothing(over())),
         Stage::Confirm | Stage::Undo => Ok(Readiness::send(0)),
+        // The device has no jobs that can be ended.
+        Stage::Abort => Ok(Readiness::Nothing(Completion::default())),
     }
 }
 
@@ -90,7 +92,7 @@ pub(crate) fn judge(
         Ok(_) => Ok(done()),
         Err(error) => match sent.stage {
             Stage::Apply | Stage::Restore => write_failed(host, error, call, before),
-            Stage::Confirm | Stage::Undo => settle_failed(error, call),
+            Stage::Confirm | Stage::Undo | Stage::Abort => settle_failed(error, call),
         },
     }
 }
@@ -180,8 +182,27 @@ fn refuse_moved(
     if !is_there {
         return Err(moved(token, &files, is_restore));
     }
+    refuse_taken(calls, &files)?;
     refuse_renumbered(calls, &files)?;
     Ok(true)
+}
+
+/// Refuses where others gave the name of a new section to a section of another type: the device would merge the two.
+fn refuse_taken(calls: &Calls, files: &Configs) -> Result<(), Fault> {
+    let mut gone: Vec<&str> = Vec::new();
+    for (method, arguments) in calls.calls.iter().map(|call| (&call["params"][2], &call["params"][3])) {
+        let text = |name: &str| arguments[name].as_str().unwrap_or_default();
+        if method == "delete" && arguments.get("option").is_none() {
+            gone.push(text("section"));
+        }
+        let is_taken = files.get(text("config")).is_some_and(|file| file.by_id(text("name")).is_some());
+        if method == "add" && is_taken && !gone.contains(&text("name")) {
+            let why = format!("another section is called '{}' by now", text("name"));
+            let fault = fault::state_moved(format!("'{}': {why}; plan again", text("config")));
+            return Err(fault.with_code("state-moved").with_field(format!("/{}", text("config")), why));
+        }
+    }
+    Ok(())
 }
 
 fn moved(token: &ConfigToken, files: &Configs, is_restore: bool) -> Fault {
@@ -249,7 +270,8 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
     if is_applied {
         return error.into_fault(what).with_effect(Effect::Certain);
     }
-    if what != "uci.apply" {
+    // What is staged is dropped with its session. A confirmation and a rollback act at once.
+    if !["uci.apply", "uci.confirm", "uci.rollback"].contains(&what) {
         return error.into_fault(what).with_effect(Effect::None);
     }
     if let CallError::Host(fault) = error {
@@ -259,7 +281,7 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
     if error.is_ubus(status::DENIED) {
         return read::somebody_applies().with_effect(Effect::None);
     }
-    if error.is_ubus(status::NO_DATA) {
+    if error.is_ubus(status::NO_DATA) && what == "uci.apply" {
         return fault::generic("the device had nothing staged to apply")
             .with_code("vendor:5")
             .with_effect(Effect::None);

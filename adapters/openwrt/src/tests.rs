@@ -1,11 +1,16 @@
 //! The adapter against a device in memory.
 
+mod answers;
+mod cassette;
 mod checks;
+mod concurrency;
 mod device;
 mod manifest;
 mod model;
 mod others;
 mod power;
+mod releases;
+mod transport;
 mod written;
 
 use device::{Device, router};

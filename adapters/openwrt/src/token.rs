@@ -61,7 +61,7 @@ impl ConfigToken {
             Stage::Restore => self.restore.calls.clone(),
             Stage::Confirm if !self.apply.calls.is_empty() => vec![crate::stages::confirm_call()],
             Stage::Undo if !self.apply.calls.is_empty() => vec![crate::stages::rollback_call()],
-            Stage::Confirm | Stage::Undo => Vec::new(),
+            Stage::Confirm | Stage::Undo | Stage::Abort => Vec::new(),
         }
     }
 }

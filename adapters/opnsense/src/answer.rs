@@ -64,7 +64,7 @@ impl Vendor for Opnsense {
             Purpose::Create | Purpose::Update => word == "saved" || word == "ok",
             // What is gone already is where the call leads to.
             Purpose::Delete => ["deleted", "not found", "done", "ok"].contains(&word.as_str()),
-            Purpose::Activate | Purpose::Act => is_good(&word),
+            Purpose::Activate | Purpose::Act | Purpose::Cancel => is_good(&word),
         };
         if is_done {
             return Ok(Written::Done);
@@ -113,12 +113,10 @@ pub(crate) fn opened(response: &Response) -> Result<Value, Fault> {
             "the firewall refuses the request: {}",
             said("message").unwrap_or("no reason given")
         )),
-        (502..=504, _) => fault::not_ready("the firewall's web server has no backend; it may be starting")
-            .with_retry_after_ms(STARTING_RETRY_MS),
         (500, Some(answer)) if said("errorMessage").is_some() => {
             refused(said("errorMessage").unwrap_or_default(), answer, status)
         }
-        _ => fault::generic(format!("the firewall answered status {status}")),
+        _ => fault::of_status(response),
     };
     Err(fault.with_upstream_status(status))
 }
@@ -132,10 +130,12 @@ fn is_refusal(fault: &Fault) -> bool {
 pub(crate) fn refused(text: &str, answer: &Value, status: u16) -> Fault {
     let text = plain(text);
     let title = answer.get("errorTitle").and_then(Value::as_str).map(plain).unwrap_or_default();
+    // Only a rule has a title or a level. What failed otherwise says so in the language of the box.
+    let is_rule = ["errorTitle", "errorLevel"].iter().any(|name| answer.get(*name).is_some());
     let fault = if text.to_lowercase().contains("denied for write") {
         fault::denied("the user of the API key may only read")
-    } else if text.starts_with("Unexpected error") {
-        fault::generic("the firewall failed at the request; its log says why")
+    } else if !is_rule {
+        fault::generic(format!("the firewall failed at the request; its log says why: {text}"))
     } else if title.is_empty() || text.contains(&title) {
         fault::invalid(format!("the firewall refuses: {text}"))
     } else {

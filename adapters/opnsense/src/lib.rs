@@ -15,8 +15,9 @@ mod profile;
 mod tests;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, ModelChange,
-    ModelPage, Object, ObjectPage, Outcome, Readiness, Response, Sent, Stage, crud, register,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Fetching, Host, Listing,
+    ModelChange, ModelPage, Object, ObjectPage, Outcome, Readiness, Response, SavedFile, Sent, Stage, crud,
+    register,
 };
 
 pub use answer::Opnsense as Vendor;
@@ -43,6 +44,9 @@ impl Adapter for Opnsense {
     }
     fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
         crud::get_object(&VENDOR, host, kind, site, key)
+    }
+    fn fetch_file(host: &dyn Host, fetching: &Fetching<'_>) -> Result<SavedFile, Fault> {
+        crud::fetch(&VENDOR, host, fetching)
     }
     fn list_model(
         host: &dyn Host,

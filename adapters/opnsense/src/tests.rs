@@ -1,6 +1,8 @@
 //! The adapter against the simulated firewall, in the process of the test.
 
 mod answers;
+mod cassette;
+mod concurrency;
 mod device;
 mod doing;
 mod every;
@@ -9,7 +11,9 @@ mod manifest;
 mod model;
 mod others;
 mod payloads;
+mod releases;
 mod samples;
+mod transport;
 mod written;
 
 use std::time::Duration;

@@ -168,14 +168,17 @@ fn refused(response: &Response) -> Fault {
         403 => fault::denied(format!("the user or token may not do this: {}", said(&text))),
         // A page of a proxy says nothing of objects.
         404 if body.is_object() => fault::not_found(format!("there is no such object: {}", said(&text))),
+        501 if text.contains("data too large") => {
+            fault::invalid(format!("the request is larger than the node takes: {}", said(&text)))
+        }
         501 => fault::unsupported(format!("this version does not have it: {}", said(&text))),
         506 => fault::unsupported(format!("the node does not take this request: {}", said(&text))),
         595..=599 => {
             fault::not_ready("the node that answers does not reach the node that the request is for")
                 .with_retry_after_ms(STARTING_RETRY_MS)
         }
-        502..=504 => fault::not_ready("the node's web server has no backend; it may be starting")
-            .with_retry_after_ms(STARTING_RETRY_MS),
+        // No status of the vendor: a proxy in front answers so.
+        429 | 502..=504 => fault::of_status(response),
         _ => by_text(&text),
     };
     let fault = if fault.info().code.is_none() { fault.with_code(format!("vendor:{status}")) } else { fault };
@@ -291,6 +294,11 @@ fn by_text(text: &str) -> Fault {
         Class::Timeout => fault::timeout(format!("the node waited in vain: {text}")),
         Class::Other => fault::generic(format!("the node refuses: {text}")),
     }
+}
+
+/// A number, which some answers write as a text.
+pub(crate) fn number(value: &Value, pointer: &str) -> Option<u64> {
+    sdk_json::number(value, pointer).or_else(|| sdk_json::text(value, pointer)?.parse().ok())
 }
 
 /// One read, below the API's path.

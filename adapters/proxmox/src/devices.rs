@@ -3,7 +3,7 @@
 use heddle_sdk::{Completeness, Device, DevicePage, Fault, Host, Status, json as sdk_json};
 use serde_json::{Map, Value};
 
-use crate::answer::read;
+use crate::answer::{number, read};
 use crate::profile;
 
 /// Fields that tell what something is.
@@ -80,7 +80,7 @@ fn node(row: &Value, status: &Value, version: &Value) -> Option<Device> {
     let own = sdk_json::items(status, "").iter().find(is_it);
     let address = own.and_then(|known| sdk_json::text(known, "/ip")).map(str::to_owned);
     // Only the version of the node that answers is known.
-    let is_local = own.is_some_and(|known| sdk_json::number(known, "/local") == Some(1));
+    let is_local = own.is_some_and(|known| number(known, "/local") == Some(1));
     let firmware = sdk_json::text(version, "/version").filter(|_| is_local).map(str::to_owned);
     let device = described(row, format!("node/{name}"), name.to_owned(), "hypervisor", state);
     Some(Device {
@@ -92,7 +92,7 @@ fn node(row: &Value, status: &Value, version: &Value) -> Option<Device> {
 }
 
 fn guest(row: &Value, kind: &str) -> Option<Device> {
-    let vmid = sdk_json::number(row, "/vmid")?;
+    let vmid = number(row, "/vmid")?;
     let state = match sdk_json::text(row, "/status") {
         Some("running" | "paused") => Status::Online,
         Some("stopped") => Status::Offline,
@@ -105,7 +105,7 @@ fn guest(row: &Value, kind: &str) -> Option<Device> {
 
 fn storage(row: &Value) -> Option<Device> {
     let name = sdk_json::text(row, "/storage")?;
-    let is_shared = sdk_json::number(row, "/shared") == Some(1);
+    let is_shared = number(row, "/shared") == Some(1);
     let node = sdk_json::text(row, "/node").unwrap_or_default();
     let state = match sdk_json::text(row, "/status") {
         Some("available") => Status::Online,

@@ -3,7 +3,7 @@
 use heddle_sdk::{Attribute, Availability, Capability, DeviceProfile, Fault, Host, fault, json as sdk_json};
 use serde_json::{Value, json};
 
-use crate::answer::read;
+use crate::answer::{number, read};
 
 /// The oldest release whose errors stand in the body.
 const OLDEST: (u32, u32) = (8, 4);
@@ -65,7 +65,7 @@ fn facts(status: &Value) -> Vec<Attribute> {
     let of_kind = |kind: &'static str| rows.iter().filter(move |row| row["type"] == kind);
     let names: Vec<&str> = of_kind("node").filter_map(|row| sdk_json::text(row, "/name")).collect();
     let cluster = of_kind("cluster").find_map(|row| sdk_json::text(row, "/name"));
-    let quorate = of_kind("cluster").find_map(|row| sdk_json::number(row, "/quorate"));
+    let quorate = of_kind("cluster").find_map(|row| number(row, "/quorate"));
     let fact = |key: &str, value: Option<String>| Some(Attribute { key: key.to_owned(), value: value? });
     [
         fact("cluster", cluster.map(str::to_owned)),

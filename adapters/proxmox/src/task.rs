@@ -5,7 +5,7 @@ use heddle_sdk::{
 };
 use serde_json::Value;
 
-use crate::answer::{Class, class, read};
+use crate::answer::{Class, class, number, read};
 
 /// How the id of a task begins.
 pub(crate) const PREFIX: &str = "UPID:";
@@ -144,7 +144,7 @@ fn handed_over(host: &dyn Host, upid: &str) -> Result<Outcome, Fault> {
         _ => return Ok(done(Vec::new())),
     };
     let resources = read(host, "/cluster/resources?type=vm")?;
-    let is_it = |row: &&Value| sdk_json::number(row, "/vmid").is_some_and(|own| own.to_string() == vmid);
+    let is_it = |row: &&Value| number(row, "/vmid").is_some_and(|own| own.to_string() == vmid);
     let Some(guest) = sdk_json::items(&resources, "").iter().find(is_it) else {
         // Without the right to see it nothing proves that the guest is where it should be.
         return Ok(Outcome::Failed(lost("the guest is not seen")));

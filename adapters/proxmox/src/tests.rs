@@ -1,16 +1,21 @@
 //! The adapter against the simulated cluster, in the process of the test.
 
 mod answers;
+mod cassette;
+mod concurrency;
 mod dangers;
 mod device;
 mod every;
 mod fields;
 mod inventory;
+mod jobs;
 mod manifest;
 mod model;
 mod others;
+mod releases;
 mod samples;
 mod tasks;
+mod transport;
 mod written;
 
 use heddle_sdk::testing::finish_stage;

@@ -1,7 +1,9 @@
-//! What clients do to a change and to a set of changes in the same way: plan again, apply, confirm, extend, take back.
+//! What clients do to a change and to a set of changes in the same way: plan again, apply, confirm, extend, cancel, take
+//! back.
 
 use axum::Json as Answer;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::ChangeId;
 use heddle_kernel::app::{App, SharedApp};
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyRequest, CONFIRM_SECS};
 use super::view::ChangeView;
-use super::{apply, plan, revert, window};
+use super::{apply, cancel, plan, revert, window};
 
 /// Hex digits of a plan's hash.
 const PLAN_HASH_CHARS_MAX: usize = 64;
@@ -51,6 +53,7 @@ pub(super) struct Summaries {
     pub(super) apply: &'static str,
     pub(super) confirm: &'static str,
     pub(super) extend: &'static str,
+    pub(super) cancel: &'static str,
     pub(super) revert: &'static str,
 }
 
@@ -118,6 +121,12 @@ pub(super) fn routes<P: Planned>(say: Summaries) -> Routes {
             Access::ByFeature,
             extend::<P>,
             doc(say.extend).body::<ExtendBody>().answers::<P::View>(200),
+        )
+        .post(
+            &act("cancel"),
+            Access::ByFeature,
+            cancel::<P>,
+            doc(say.cancel).answers::<P::View>(202).switched(),
         )
         .post(
             &act("revert"),
@@ -200,6 +209,13 @@ async fn extend<P: Planned>(
     let row = P::find(app, caller, id).await?;
     let row = window::extend(app, caller, origin, row, body.secs).await?;
     P::shown(app, row).await.map(Answer)
+}
+
+async fn cancel<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<(StatusCode, Answer<P::View>), Error> {
+    let By { app, caller, origin } = &by;
+    let row = P::find(app, caller, id).await?;
+    let row = cancel::cancel(app, caller, origin, row).await?;
+    Ok((StatusCode::ACCEPTED, Answer(P::shown(app, row).await?)))
 }
 
 async fn revert<P: Planned>(by: By, creation: Creation, At(id): At<ChangeId>) -> Result<Response, Error> {

@@ -3,22 +3,23 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use heddle_core::change::{ApplyStep, Attempt, OutcomeState};
+use heddle_core::change::{ApplyStep, Attempt, OutcomeState, Plan};
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{ChangeId, ProcessId};
+use heddle_inventory::controllers::releases;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_store::changes::{self, Advance, ChangeRow, Claim, Window};
-use heddle_store::{Scope, Set, Tx, organizations};
+use heddle_store::{ControllerTarget, Scope, Set, Tx, organizations};
 use serde_json::json;
 
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
 use super::place;
-use super::{gates, new_key, set};
+use super::{files, gates, new_key, set};
 use crate::declarations::ChangesSettings;
 
 /// How long a request waits for the end, in addition to the time in which the device must have been read.
@@ -59,13 +60,14 @@ pub(super) async fn apply(
     request: ApplyRequest,
 ) -> Result<ChangeRow, Error> {
     let id = row.id;
-    gates::change_is_permitted(caller, &row)?;
-    gates::catastrophe_needs_site_admin(caller, row.danger)?;
-    gates::change_is_pending(row.status)?;
-    gates::platform_is_writable(app)?;
-    gates::force_is_given(request.force)?;
-    // The controller may have been moved to a site where the caller may not write since the change was staged.
-    place::used_place_of(app, caller, &row).await?;
+    let controller = {
+        let mut tx = app.db.read().await?;
+        let controller = may_be_applied(app, caller, &mut tx, &row, &request).await?.controller;
+        controller_is_free(&mut tx, &row).await?;
+        controller
+    };
+    // The device is asked last, because that takes a call. The answer is stored, and judged when the change is claimed.
+    releases::learn(app, &origin.request_id, &controller).await?;
     // Everything that could keep the drive from starting is checked before the intent is recorded.
     let term = app.membership.term()?;
     let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;
@@ -107,23 +109,13 @@ async fn claim(
     request: &ApplyRequest,
     owner: ProcessId,
 ) -> Result<ChangeRow, Error> {
-    if let Some(secs) = request.confirm_within_secs
-        && !CONFIRM_SECS.contains(&secs)
-    {
-        return Err(Error::field("confirm_within_secs", "confirm_within_secs must be from 10 to 600"));
-    }
-    if let Some(secs) = request.extendable_to_secs
-        && !(request.confirm_within_secs.unwrap_or(u32::MAX)..=*CONFIRM_SECS.end()).contains(&secs)
-    {
-        let message = "extendable_to_secs must be from confirm_within_secs, which it needs, to 600";
-        return Err(Error::field("extendable_to_secs", message));
-    }
     let mut tx = app.db.write().await?;
-    let settings = organizations::settings_of(&mut tx, row.org_id).await?;
-    gates::second_person_applies(caller, &set::stagers(&mut tx, &row).await?, &settings)?;
-    // Read again under the write lock: it may have been planned or applied meanwhile.
-    let row = get(&mut tx, row.id).await?;
-    let plan_hash = may_be_applied(app, &row, request)?;
+    // It may have been planned, applied or mapped elsewhere meanwhile. What is judged from here on is what will be sent.
+    let row = changes::hold(&mut tx, row.id).await?.ok_or(Error::NotFound("change"))?;
+    let ToSend { plan, controller } = may_be_applied(app, caller, &mut tx, &row, request).await?;
+    gates::release_is_tested_or_allowed(app, &controller)?;
+    gates::change_is_offered(app, &row, &controller)?;
+    let plan_hash = plan.hash.clone();
     let now = app.clock.now();
     let attempt = Attempt {
         number: 0,
@@ -134,6 +126,7 @@ async fn claim(
         ended_at: None,
         state: OutcomeState::Applying,
         message: None,
+        cancellations: Vec::new(),
     };
     let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
     let window = Window {
@@ -150,9 +143,6 @@ async fn claim(
         Claim::Busy => return Err(controller_busy()),
         Claim::UnderWay => return Err(under_way(&row)),
     };
-    // The controller's row is held now: what was checked before may have been mapped elsewhere meanwhile.
-    gates::change_is_permitted(caller, &row)?;
-    place::used_place_in(&mut tx, app, caller, &row).await?;
     let row = match deadline {
         Some(deadline) => {
             let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };
@@ -170,9 +160,65 @@ async fn claim(
     Ok(row)
 }
 
-/// Checks the gates that depend on the current change. Returns the hash of the plan that will be sent.
-fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<String, Error> {
+/// What an apply sends, and where.
+struct ToSend<'r> {
+    plan: &'r Plan,
+    controller: ControllerTarget,
+}
+
+/// Checks all gates but those of the release, which the device is asked for.
+async fn may_be_applied<'r>(
+    app: &App,
+    caller: &Caller,
+    tx: &mut Tx,
+    row: &'r ChangeRow,
+    request: &ApplyRequest,
+) -> Result<ToSend<'r>, Error> {
+    gates::change_is_permitted(caller, row)?;
+    gates::catastrophe_needs_site_admin(caller, row.danger)?;
     gates::change_is_pending(row.status)?;
+    gates::platform_is_writable(app)?;
+    gates::force_is_given(request.force)?;
+    // The controller may have been moved to a site where the caller may not write since the change was staged.
+    let controller = place::used_place_in(tx, app, caller, row).await?.controller;
+    window_is_valid(request)?;
+    let settings = organizations::settings_of(tx, row.org_id).await?;
+    gates::second_person_applies(caller, &set::stagers(tx, row).await?, &settings)?;
+    let plan = plan_may_be_sent(app, row, request)?;
+    files::named::require(tx, row.org_id, plan).await?;
+    Ok(ToSend { plan, controller })
+}
+
+/// Refuses at once what a claim would refuse because a change is being applied: the device may not answer meanwhile.
+async fn controller_is_free(tx: &mut Tx, row: &ChangeRow) -> Result<(), Error> {
+    if row.apply_step != ApplyStep::Idle {
+        return Err(under_way(row));
+    }
+    let others = changes::under_way(tx).await?;
+    if others.iter().any(|other| other.controller_id == row.controller_id) {
+        return Err(controller_busy());
+    }
+    Ok(())
+}
+
+/// Checks the window that a client asks for.
+fn window_is_valid(request: &ApplyRequest) -> Result<(), Error> {
+    if let Some(secs) = request.confirm_within_secs
+        && !CONFIRM_SECS.contains(&secs)
+    {
+        return Err(Error::field("confirm_within_secs", "confirm_within_secs must be from 10 to 600"));
+    }
+    if let Some(secs) = request.extendable_to_secs
+        && !(request.confirm_within_secs.unwrap_or(u32::MAX)..=*CONFIRM_SECS.end()).contains(&secs)
+    {
+        let message = "extendable_to_secs must be from confirm_within_secs, which it needs, to 600";
+        return Err(Error::field("extendable_to_secs", message));
+    }
+    Ok(())
+}
+
+/// Checks the gates that depend on the change alone. Returns the plan that will be sent.
+fn plan_may_be_sent<'a>(app: &App, row: &'a ChangeRow, request: &ApplyRequest) -> Result<&'a Plan, Error> {
     gates::change_is_its_own(row)?;
     gates::change_has_not_expired(row, app.clock.now())?;
     let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
@@ -193,7 +239,7 @@ fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<
     if let Some(secs) = request.confirm_within_secs {
         gates::window_fits(app, plan, secs)?;
     }
-    Ok(plan.hash.clone())
+    Ok(plan)
 }
 
 /// The refusal of any other operation on a change that is being applied.

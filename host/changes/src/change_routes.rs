@@ -156,6 +156,7 @@ pub(super) fn routes() -> Routes {
             apply: "Apply to the live device",
             confirm: "Confirm in time",
             extend: "Give the confirm window more time",
+            cancel: "End the job that runs at the device; the outcome shows what came of it",
             revert: "Take back: at once in the confirm window (200), else by staging the inverse (201)",
         }))
         .post(

@@ -1,8 +1,8 @@
 //! Details of an outcome in addition to its state and message, stored as JSON with the change.
 
-use heddle_core::adapter::{Comparison, Standing};
+use heddle_core::adapter::{Comparison, ItemResult, Standing};
 use heddle_core::change::Plan;
-use heddle_core::fault::Fault;
+use heddle_core::fault::{Effect, Fault};
 use heddle_store::Set;
 use heddle_store::changes::ChangeRow;
 use schemars::JsonSchema;
@@ -22,6 +22,35 @@ pub(super) struct Moved {
     pub(super) object: String,
     /// Its reviewed state and its present state.
     pub(super) message: String,
+}
+
+/// What the device said of one change of the plan, where a call or a job carried out several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct ChangeResult {
+    /// Which change, counted from 0 in the order of the plan.
+    pub(super) index: u32,
+    /// Why it was not done; null where it was done.
+    pub(super) failed: Option<ChangeFailure>,
+}
+
+/// Why one change was not done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct ChangeFailure {
+    /// Such as `conflict` or `adapter_timeout`.
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    /// The vendor's code, where it has one.
+    pub(super) code: Option<String>,
+    pub(super) message: String,
+    /// Whether a part of it may be at the device nevertheless.
+    pub(super) effect: Effect,
+}
+
+impl From<&Fault> for ChangeFailure {
+    fn from(fault: &Fault) -> Self {
+        let kind = fault.kind.public().1.to_owned();
+        Self { kind, code: fault.code.clone(), message: short(&fault.message), effect: fault.effect }
+    }
 }
 
 /// The details of an outcome.
@@ -53,6 +82,9 @@ pub(super) struct Detail {
     /// can be read).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<String>,
+    /// What the device said of each change, where one call or job carried out several and told them apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) results: Vec<ChangeResult>,
 }
 
 impl Detail {
@@ -94,6 +126,23 @@ impl Detail {
             message: short(&field.message),
         };
         self.moved = fault.fields.iter().take(ENTRIES_MAX).map(moved).collect();
+    }
+
+    /// Stores what came of changes of a plan that has so many. A failure stays, whatever a later call says of the change.
+    pub(super) fn add_results(&mut self, results: &[ItemResult], changes: usize) {
+        for result in results.iter().filter(|result| (result.index as usize) < changes) {
+            let failed = result.failed.as_ref().map(ChangeFailure::from);
+            match self.results.iter_mut().find(|known| known.index == result.index) {
+                Some(known) => known.failed = known.failed.take().or(failed),
+                None => self.results.push(ChangeResult { index: result.index, failed }),
+            }
+        }
+        self.results.sort_by_key(|result| result.index);
+    }
+
+    /// What the device said of the changes that it did not carry out.
+    pub(super) fn failures(&self) -> impl Iterator<Item = &ChangeFailure> {
+        self.results.iter().filter_map(|result| result.failed.as_ref())
     }
 
     pub(super) fn add_warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
@@ -177,6 +226,20 @@ mod tests {
         detail.saw(&found(Standing::After, &[]));
         assert_eq!(detail, Detail::default(), "in effect: nothing is needed any more");
         assert_eq!(detail.to_set(), Set::Clear);
+    }
+
+    #[test]
+    fn a_change_that_failed_stays_so_and_an_unknown_change_is_left_out() {
+        let fault = Fault::new(heddle_core::fault::FaultKind::Conflict, "the name is taken");
+        let of = |index, failed: Option<&Fault>| ItemResult { index, failed: failed.cloned() };
+        let mut detail = Detail::default();
+        detail.add_results(&[of(1, Some(&fault)), of(0, None), of(2, None)], 2);
+        detail.add_results(&[of(1, None)], 2);
+        let told: Vec<_> =
+            detail.results.iter().map(|result| (result.index, result.failed.is_some())).collect();
+        assert_eq!(told, [(0, false), (1, true)]);
+        let failure = detail.failures().next().unwrap();
+        assert_eq!((failure.kind.as_str(), failure.message.as_str()), ("conflict", "the name is taken"));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The changes that this process is bringing forward, so that one task at a time drives each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
 use heddle_kernel::app::App;
+use tokio::sync::Notify;
 
 /// Pause before the next drive of a change whose drive ended with an error.
 const REST: Duration = Duration::from_secs(30);
@@ -20,7 +21,8 @@ pub(crate) struct Drivers {
     resting: Arc<Mutex<HashMap<ChangeId, Instant>>>,
 }
 
-type Claims = Arc<Mutex<HashSet<ChangeId>>>;
+/// Each with what wakes the task that has the claim.
+type Claims = Arc<Mutex<HashMap<ChangeId, Arc<Notify>>>>;
 
 impl Drivers {
     /// Returns the drivers of this process.
@@ -46,8 +48,17 @@ impl Drivers {
             return true;
         }
         drop(resting);
-        let has = |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains(&change);
+        let has =
+            |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains_key(&change);
         has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
+    }
+
+    /// Has the task that drives the change look at it before its pause is over; without such a task nothing happens.
+    pub(super) fn wake(&self, change: ChangeId) {
+        let claims = self.under_way.lock().expect("no holder of this lock panics");
+        if let Some(woken) = claims.get(&change) {
+            woken.notify_one();
+        }
     }
 
     /// Returns a claim on the confirm window of one change.
@@ -61,12 +72,19 @@ impl Drivers {
 pub(super) struct DriverClaim {
     claims: Claims,
     pub(super) change: ChangeId,
+    /// Ends the pauses of the task that has the claim.
+    pub(super) woken: Arc<Notify>,
 }
 
 impl DriverClaim {
     fn new(claims: &Claims, change: ChangeId) -> Option<Self> {
-        let is_new = claims.lock().expect("no holder of this lock panics").insert(change);
-        is_new.then(|| Self { claims: claims.clone(), change })
+        let mut held = claims.lock().expect("no holder of this lock panics");
+        if held.contains_key(&change) {
+            return None;
+        }
+        let woken = Arc::new(Notify::new());
+        held.insert(change, Arc::clone(&woken));
+        Some(Self { claims: Arc::clone(claims), change, woken })
     }
 }
 

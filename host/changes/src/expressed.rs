@@ -1,6 +1,6 @@
 //! Changes in the words of the model: the adapter says which changes of its own features they are, and those are planned.
 
-use heddle_core::adapter::{FeatureOperation, ModelChange, OfModel};
+use heddle_core::adapter::{Description, FeatureOperation, ModelChange, OfModel};
 use heddle_core::change::{ChangeSpec, Danger};
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_inventory::adapters;
@@ -31,24 +31,41 @@ pub(super) async fn express(
     let mut expressed = expressed.into_iter();
     let mut own = Vec::with_capacity(specs.len());
     for (spec, asked) in specs.iter().zip(&asked) {
-        match asked {
-            None => own.push(spec.clone()),
-            Some(_) => own.extend(expressed.next().into_iter().flatten()),
+        let Some(asked) = asked else {
+            own.push(spec.clone());
+            continue;
+        };
+        for mut part in expressed.next().into_iter().flatten() {
+            // All changes of a plan are of one place, which the host chose.
+            part.site.clone_from(&spec.site);
+            if let Some(problem) = problem(adapter.description(), asked, &part) {
+                return Err(broken(problem));
+            }
+            own.push(part);
         }
     }
-    // All changes of a plan are of one place, which the host chose.
-    let site = specs.first().and_then(|spec| spec.site.as_ref());
-    own.iter_mut().for_each(|spec| spec.site = site.cloned());
-    match own.iter().find(|spec| operation_of(adapter, spec).is_none()) {
-        Some(strange) => {
-            let message = format!(
-                "the adapter answered '{}' ({}), which it does not declare",
-                strange.feature, strange.operation
-            );
-            Err(broken(message))
-        }
-        None => Ok(Some((own, found))),
+    Ok(Some((own, found)))
+}
+
+/// Why a change of the vendor's own is not what a change in the words of the model may become, if it is not.
+fn problem(description: &Description, asked: &ModelChange, part: &ChangeSpec) -> Option<String> {
+    let (feature, operation) = (&part.feature, part.operation);
+    let written = description.written(&asked.kind, &asked.verb);
+    let is_used = written.is_some_and(|written| {
+        written.uses.iter().any(|(used, of_used)| used == feature && *of_used == operation)
+    });
+    if !is_used {
+        return Some(format!(
+            "the adapter answered '{feature}' ({operation}), which it does not declare for '{}' of a {}",
+            asked.verb, asked.kind
+        ));
     }
+    let is_of_site = description.feature(feature).is_some_and(|feature| feature.is_of_site);
+    (part.site.is_some() && !is_of_site).then(|| {
+        format!(
+            "the adapter answered '{feature}', which belongs to the controller and not to one of its sites"
+        )
+    })
 }
 
 fn broken(message: impl Into<String>) -> CallError {
@@ -67,13 +84,18 @@ fn in_model(adapter: &Adapter, spec: &ChangeSpec) -> Option<ModelChange> {
 }
 
 fn model_of<'a>(adapter: &'a Adapter, feature: &str) -> Option<&'a OfModel> {
-    adapter.description().features.iter().find(|one| one.id == feature)?.model.as_ref()
+    adapter.description().feature(feature)?.model.as_ref()
 }
 
 /// The operation of one of the vendor's own features.
 fn operation_of<'a>(adapter: &'a Adapter, spec: &ChangeSpec) -> Option<&'a FeatureOperation> {
-    let feature = adapter.description().features.iter().find(|one| one.id == spec.feature)?;
+    let feature = adapter.description().feature(&spec.feature)?;
     feature.operation(spec.operation).filter(|_| feature.model.is_none())
+}
+
+/// Whether any of the changes is in the words of the model.
+pub(super) fn is_in_model(adapter: &Adapter, specs: &[ChangeSpec]) -> bool {
+    specs.iter().any(|spec| model_of(adapter, &spec.feature).is_some())
 }
 
 /// Checks what changes became as if people had staged it: against the schemas of the vendor's features.
@@ -121,4 +143,89 @@ pub(super) fn permitted(
     }
     gates::catastrophe_needs_site_admin(caller, danger)?;
     Ok(danger)
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::adapter::{Feature, Filled, Written};
+    use heddle_core::change::Operation;
+    use serde_json::json;
+
+    use super::*;
+
+    fn feature(id: &str, is_of_site: bool) -> Feature {
+        Feature {
+            id: id.to_owned(),
+            area: "lab".to_owned(),
+            title: id.to_owned(),
+            kind: None,
+            is_of_site,
+            natural_key: Vec::new(),
+            operations: Vec::new(),
+            releases: None,
+            model: None,
+        }
+    }
+
+    fn description() -> Description {
+        let used = |feature: &str| (feature.to_owned(), Operation::Create);
+        let create = Written {
+            verb: "create".to_owned(),
+            feature: "acme.model.vlan".to_owned(),
+            operation: Operation::Create,
+            fields: Vec::new(),
+            uses: vec![used("acme.lan.vlan"), used("acme.core.backup")],
+        };
+        Description {
+            vendor: "acme".to_owned(),
+            title: "Acme".to_owned(),
+            areas: Vec::new(),
+            kinds: Vec::new(),
+            features: vec![
+                feature("acme.lan.vlan", true),
+                feature("acme.core.backup", false),
+                feature("acme.core.reset", true),
+            ],
+            model: vec![Filled {
+                kind: "vlan".to_owned(),
+                fields: Vec::new(),
+                is_of_site: true,
+                writes: vec![create],
+                releases: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_change_becomes_only_what_its_verb_declares_at_its_place() {
+        use Operation::{Create, Delete};
+        for (verb, feature, operation, site, said) in [
+            ("create", "acme.lan.vlan", Create, Some("a"), None),
+            ("create", "acme.lan.vlan", Create, None, None),
+            ("create", "acme.core.backup", Create, None, None),
+            ("create", "acme.core.backup", Create, Some("a"), Some("belongs to the controller")),
+            (
+                "create",
+                "acme.lan.vlan",
+                Delete,
+                Some("a"),
+                Some("'acme.lan.vlan' (delete), which it does not"),
+            ),
+            ("create", "acme.core.reset", Create, Some("a"), Some("does not declare for 'create' of a vlan")),
+            ("create", "acme.none", Create, None, Some("does not declare")),
+            ("delete", "acme.lan.vlan", Create, Some("a"), Some("does not declare for 'delete'")),
+        ] {
+            let site = site.map(str::to_owned);
+            let asked = ModelChange {
+                kind: "vlan".to_owned(),
+                verb: verb.to_owned(),
+                site: site.clone(),
+                payload: json!({}),
+            };
+            let part = ChangeSpec { feature: feature.to_owned(), operation, site, payload: json!({}) };
+            let found = problem(&description(), &asked, &part);
+            assert_eq!(found.is_some(), said.is_some(), "{verb} {feature}: {found:?}");
+            assert!(found.unwrap_or_default().contains(said.unwrap_or_default()), "{verb} {feature}");
+        }
+    }
 }

@@ -1,14 +1,18 @@
 //! The gates before a write: one function each, with the reason in its name.
 
 use axum::http::StatusCode;
-use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
+use heddle_core::change::{ChangeSpec, ChangeStatus, Danger, OutcomeState, Plan, Stage};
 use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::{Role, SiteLevel, Timestamp, UserId};
+use heddle_inventory::controllers::releases;
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::{Detail, Error};
+use heddle_runtime::Adapter;
+use heddle_store::ControllerTarget;
 use heddle_store::changes::ChangeRow;
 
+use super::plan::specs_of;
 use super::vendors::for_feature;
 use crate::declarations::ChangesSettings;
 
@@ -131,6 +135,49 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
             row.outcome_state
         ),
     })
+}
+
+/// Nothing is written to a release that the adapter was not tested with, unless a person allowed it. What ends a change that
+/// is under way asks no gate: an upgrade in its window does not close the way back.
+pub(super) fn release_is_tested_or_allowed(app: &App, controller: &ControllerTarget) -> Result<(), Error> {
+    let adapter = app.adapter(&controller.vendor)?;
+    if controller.firmware.is_none() && !adapter.releases().is_empty() {
+        return Err(releases::not_known(controller));
+    }
+    if !releases::state_of(&adapter, controller).holds_back() {
+        return Ok(());
+    }
+    Err(Error::Conflict { kind: "untested_release", message: releases::held_back(&adapter, controller) })
+}
+
+/// What is planned must be there in the release that the controller runs.
+pub(super) fn features_are_offered(
+    adapter: &Adapter,
+    specs: &[ChangeSpec],
+    controller: &ControllerTarget,
+) -> Result<(), Error> {
+    match lacking(adapter, specs, controller) {
+        Some(message) => Err(Error::field("feature", message)),
+        None => Ok(()),
+    }
+}
+
+/// The same for what is to be sent: the controller may run another release than when the change was planned.
+pub(super) fn change_is_offered(
+    app: &App,
+    row: &ChangeRow,
+    controller: &ControllerTarget,
+) -> Result<(), Error> {
+    match lacking(&app.adapter(&controller.vendor)?, &specs_of(row), controller) {
+        Some(message) => Err(Error::Conflict { kind: "feature_not_offered", message }),
+        None => Ok(()),
+    }
+}
+
+/// Says what of the changes the controller does not have.
+fn lacking(adapter: &Adapter, specs: &[ChangeSpec], controller: &ControllerTarget) -> Option<String> {
+    let mut features = specs.iter().filter_map(|spec| adapter.description().feature(&spec.feature));
+    features.find_map(|one| releases::lacking(&format!("'{}'", one.id), one.releases.as_ref(), controller))
 }
 
 /// A plan is applied by the adapter that made it: another one reads its token and numbers its calls in its own way.

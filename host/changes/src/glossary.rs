@@ -3,14 +3,18 @@
 use heddle_kernel::http::glossary::Glossary;
 
 pub(crate) const CHANGES: Glossary = Glossary {
-    groups: &[(
-        "gateway-vpn",
-        "Changes",
-        "Staged changes of all vendors: review the plan, apply, confirm, revert or discard it.",
-    )],
+    groups: &[
+        (
+            "gateway-vpn",
+            "Changes",
+            "Staged changes of all vendors: review the plan, apply, confirm, revert or discard it.",
+        ),
+        ("files", "Files", "Files that people upload, for changes that send them to a device."),
+    ],
     nouns: &[
         ("/gateway-vpn/changes", "change", "changes"),
         ("/gateway-vpn/changes/sets", "change_set", "change_sets"),
+        ("/files", "file", "files"),
     ],
     examples: include_str!("../assets/examples.json"),
     vocabulary: include_str!("../assets/vocabulary.txt"),

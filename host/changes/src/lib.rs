@@ -4,6 +4,7 @@
 
 mod acts;
 mod apply;
+mod cancel;
 mod change_routes;
 pub mod declarations;
 mod detail;
@@ -12,8 +13,11 @@ mod drive;
 mod drivers;
 mod ending;
 mod expressed;
+mod fetch;
+mod files;
 mod gates;
 mod glossary;
+mod job;
 mod live;
 mod measures;
 mod model_routes;
@@ -38,7 +42,7 @@ use futures::FutureExt as _;
 use heddle_core::ChangeId;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
-use heddle_kernel::feature::{Diagnostic, Feature, Sealing, Worker};
+use heddle_kernel::feature::{Diagnostic, Feature, Forget, Sealing, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
@@ -55,10 +59,13 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How often orphaned applies are looked for: a process that drove one may be gone.
 const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
-const SEALED: &[Sealing] = &[Sealing {
-    column: SealedColumn::of("change"),
-    rekey: Some(|tx, keys, clock, id| new_key::rekey(tx, keys, clock, ChangeId(id)).boxed()),
-}];
+const SEALED: &[Sealing] = &[
+    Sealing {
+        column: SealedColumn::of("change"),
+        rekey: Some(|tx, keys, clock, id| new_key::rekey(tx, keys, clock, ChangeId(id)).boxed()),
+    },
+    Sealing::of(SealedColumn::of("file")),
+];
 
 /// Staged changes.
 pub struct Changes;
@@ -74,7 +81,10 @@ impl Feature for Changes {
             &Names {
                 permissions: declarations::PERMISSIONS,
                 events: declarations::EVENTS,
-                settings: &[SettingsOf::the::<declarations::ChangesSettings>()],
+                settings: &[
+                    SettingsOf::the::<declarations::ChangesSettings>(),
+                    SettingsOf::the::<declarations::FilesSettings>(),
+                ],
                 ..Names::NONE
             }
         }
@@ -94,7 +104,9 @@ impl Feature for Changes {
 
     async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Drivers::default());
+        parts.add(files::Fetches::default());
         parts.add(Measures::new(&app.metrics.families()));
+        parts.add(files::Uploads::default());
     }
 
     async fn measure(&self, app: &SharedApp) {
@@ -102,7 +114,11 @@ impl Feature for Changes {
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {
-        routes::routes(app)
+        routes::routes(app).merge(files::routes(app))
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        files::FORGETS
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {

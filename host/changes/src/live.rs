@@ -8,6 +8,7 @@ use heddle_core::adapter::{Completeness, Description, Object, ObjectKind};
 use heddle_core::bounds::is_small;
 use heddle_core::redact::mask;
 use heddle_inventory::adapters::call_for;
+use heddle_inventory::controllers::releases::lacking;
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -48,7 +49,7 @@ pub(super) struct LiveQuery {
 #[serde(deny_unknown_fields)]
 pub(super) struct OneQuery {
     /// Id or name of one of the vendor's sites, where the controller has several here.
-    site_ref: Option<String>,
+    pub(super) site_ref: Option<String>,
 }
 
 /// Objects as the controller has them now.
@@ -102,10 +103,15 @@ impl LiveQuery {
 fn kind_of<'d>(description: &'d Description, area: &str, resource: &str) -> Result<&'d ObjectKind, Error> {
     let of_area = || description.kinds.iter().filter(|kind| kind.area == area);
     if let Some(kind) = of_area().find(|kind| kind.id == resource) {
-        return Ok(kind);
+        return match kind.file {
+            Some(_) => {
+                Err(Error::Unknown(format!("'{resource}' is a file; fetch it with POST …/files/{resource}")))
+            }
+            None => Ok(kind),
+        };
     }
-    let meant = nearest(resource, of_area().map(|kind| kind.id.as_str()))
-        .map(|kind| format!("; nearest is '{kind}'"));
+    let listed = of_area().filter(|kind| kind.file.is_none()).map(|kind| kind.id.as_str());
+    let meant = nearest(resource, listed).map(|kind| format!("; nearest is '{kind}'"));
     Err(Error::Unknown(format!("resource not found in area '{area}'{}", meant.unwrap_or_default())))
 }
 
@@ -133,6 +139,10 @@ impl Read {
         let adapter = app.adapter(&controller.vendor)?;
         let resource = path.resource.as_deref().unwrap_or_default();
         let kind = kind_of(adapter.description(), &mounted.area, resource)?;
+        let what = format!("resource '{}'", kind.id);
+        if let Some(message) = lacking(&what, kind.releases.as_ref(), &controller) {
+            return Err(Error::Unknown(message));
+        }
         let asked = Asked { is_of_site: kind.is_of_site, ..asked };
         let Place { controller, site_ref, .. } = place_on_path(app, caller, asked).await?;
         let call = call_for(&controller, &origin.request_id)?;

@@ -17,7 +17,8 @@ pub(super) fn take_secrets(
     key: &[u8; 32],
 ) -> Result<SecretBook, Error> {
     let mut book = SecretBook::default();
-    refuse_references(payload, "payload")?;
+    let is_reference = |text: &str| text.contains(REFERENCE) || text.contains("{{host.");
+    refuse_references(payload, "payload", (&is_reference, "the value itself"))?;
     take(schema, payload, key, &mut book);
     take_named(names, payload, key, &mut book);
     Ok(book)
@@ -74,15 +75,21 @@ fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
     }
 }
 
-fn refuse_references(value: &Value, field: &str) -> Result<(), Error> {
+/// Refuses a payload that holds a reference, anywhere. `instead` says what a client sends in its place.
+pub(super) fn refuse_references(
+    value: &Value,
+    field: &str,
+    (is_reference, instead): (&dyn Fn(&str) -> bool, &str),
+) -> Result<(), Error> {
+    let refused = |value: &Value, field: &str| refuse_references(value, field, (is_reference, instead));
     match value {
-        Value::String(text) if text.contains(REFERENCE) || text.contains("{{host.") => Err(Error::field(
+        Value::String(text) if is_reference(text) => Err(Error::field(
             field,
-            "holds a reference that only the service may write; send the value itself",
+            format!("holds a reference that only the service may write; send {instead}"),
         )),
-        Value::Array(items) => items.iter().try_for_each(|item| refuse_references(item, field)),
+        Value::Array(items) => items.iter().try_for_each(|item| refused(item, field)),
         Value::Object(fields) => {
-            fields.iter().try_for_each(|(name, value)| refuse_references(value, &format!("{field}.{name}")))
+            fields.iter().try_for_each(|(name, value)| refused(value, &format!("{field}.{name}")))
         }
         _ => Ok(()),
     }

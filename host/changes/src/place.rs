@@ -233,9 +233,9 @@ fn changed(message: String) -> Error {
 /// Whether a change writes anything that belongs to one of the vendor's sites.
 fn is_of_site(app: &App, place: &Place, row: &ChangeRow) -> Result<bool, Error> {
     let adapter = app.adapter(&place.controller.vendor)?;
-    let features = &adapter.description().features;
-    let mut written = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
-    Ok(written.any(|id| features.iter().any(|feature| feature.id == *id && feature.is_of_site)))
+    let further = row.also.iter().chain(row.expressed_as.iter().flatten());
+    let mut written = std::iter::once(&row.feature).chain(further.map(|spec| &spec.feature));
+    Ok(written.any(|id| adapter.description().feature(id).is_some_and(|feature| feature.is_of_site)))
 }
 
 /// The place of a change where the caller may write, and the vendor's site as far as it is known.

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
 use heddle_core::fault::FaultKind;
+use heddle_core::file::GivenFile;
 use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::{ChangeId, ControllerId, SiteId, SiteLevel};
 use heddle_inventory::adapters::{self, call_for};
@@ -25,7 +26,7 @@ use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
 use super::place::{self, Asked, Place};
 use super::view::{Beside, view};
-use super::{expressed, gates, new_key, payload, set};
+use super::{expressed, files, gates, new_key, payload, set};
 use crate::declarations::{CHANGE_STAGED, ChangesSettings};
 
 /// The request of a client.
@@ -87,8 +88,9 @@ fn feature_of<'a>(
     feature: &str,
     operation: Operation,
 ) -> Result<(&'a Feature, &'a FeatureOperation), Error> {
-    let features = &adapter.description().features;
-    let Some(found) = features.iter().find(|f| f.id == feature && f.area == area) else {
+    let description = adapter.description();
+    let Some(found) = description.feature(feature).filter(|found| found.area == area) else {
+        let features = &description.features;
         let known: Vec<&str> = features.iter().filter(|f| f.area == area).map(|f| f.id.as_str()).collect();
         let hint = match nearest(feature, known.iter().copied()) {
             Some(meant) => format!("nearest is '{meant}'"),
@@ -159,14 +161,15 @@ async fn place_of(app: &App, caller: &Caller, request: &Request) -> Result<(Plac
     };
     let controller = place::controller_on_path(app, caller, asked).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    let feature = adapter.description().features.iter().find(|feature| feature.id == request.feature);
+    let feature = adapter.description().feature(&request.feature);
     let is_of_site = feature.is_none_or(|feature| feature.is_of_site);
     let place = place::place_on_path(app, caller, Asked { is_of_site, ..asked }).await?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     Ok((place, adapter))
 }
 
-/// Checks a request against its feature, and takes its secrets out.
+/// Checks a request against its feature, puts what adapters know of files in the place of their ids, and takes its secrets
+/// out.
 async fn check<'a>(
     app: &App,
     caller: &Caller,
@@ -184,6 +187,8 @@ async fn check<'a>(
         adapter.payload_schema(&request.feature, request.operation).await.map_err(Error::internal)?;
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
     adapters::validate(&schema, &request.payload, "payload")?;
+    let org = place.controller.org_id;
+    files::named::take(app, caller, org, schema.document(), &mut request.payload).await?;
     let key = app.keys.reference_key(place.controller.id);
     // The names are those of the vendor's objects: in the words of the model, `key` is none of its secrets.
     let names = if feature.model.is_some() { &[] } else { adapter.secret_fields() };
@@ -203,8 +208,7 @@ pub(super) async fn stage_inverse(
 ) -> Result<Response, Error> {
     let adapter = app.adapter(&place.controller.vendor)?;
     // The inverse of a set over several areas begins with the last member.
-    let features = &adapter.description().features;
-    if let Some(feature) = features.iter().find(|feature| feature.id == request.feature) {
+    if let Some(feature) = adapter.description().feature(&request.feature) {
         request.area.clone_from(&feature.area);
     }
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
@@ -213,7 +217,7 @@ pub(super) async fn stage_inverse(
     let mut danger = operation.danger;
     for spec in &request.also {
         // The inverse of a set may reach into several areas.
-        let area = adapter.description().features.iter().find(|feature| feature.id == spec.feature);
+        let area = adapter.description().feature(&spec.feature);
         let area = area.map_or(request.area.as_str(), |feature| feature.area.as_str());
         let (_, operation) = feature_of(&adapter, area, &spec.feature, spec.operation)?;
         gates::feature_is_permitted(caller, &spec.feature, operation.danger)?;
@@ -254,7 +258,9 @@ async fn stage_checked(
         payload: request.payload,
     };
     let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
-    let mut planned = ask(adapter, controller, &asker.request_id, &specs, &secrets).await?;
+    // What takes a change back is the adapter's own, and sends no file.
+    let given = if inverse.is_none() { files::named::given_in(&specs) } else { Vec::new() };
+    let mut planned = ask(adapter, controller, &asker.request_id, (&specs, &given), &secrets).await?;
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
         plan.warnings.extend(inverse.warnings.iter().cloned());
     }
@@ -291,6 +297,7 @@ async fn stage_checked(
     )
     .await
     .map_err(staged_already)?;
+    files::named::hold(&mut tx, app, &row).await?;
     let step = Step::new("change.staged", asker.actor).event(CHANGE_STAGED);
     record(&mut tx, app, &row, &step).await?;
     Ok((tx, row))
@@ -346,7 +353,8 @@ pub(super) async fn plan_again(
     let row = new_key::current(app, row).await?;
     let specs = asked_of(&row);
     let secrets = secrets_of(app, &row)?;
-    let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
+    let given = files::named::given(app, &row).await?;
+    let planned = ask(&adapter, &controller, &origin.request_id, (&specs, &given), &secrets).await?;
     let danger = expressed::permitted(caller, &adapter, &planned, row.danger)?;
 
     let mut tx = app.db.write().await?;
@@ -362,27 +370,30 @@ pub(super) async fn plan_again(
     Ok(row)
 }
 
-/// Asks the adapter for a plan. An unreachable device is not an error; a payload that cannot work is.
+/// Asks the adapter for a plan that sends no other files than `given`. An unreachable device is not an error; a payload that
+/// cannot work is, and a feature that the release of the device does not have.
 pub(super) async fn ask(
     adapter: &Adapter,
     controller: &ControllerTarget,
     request_id: &str,
-    specs: &[ChangeSpec],
+    (specs, given): (&[ChangeSpec], &[GivenFile]),
     secrets: &SecretBook,
 ) -> Result<Planned, Error> {
+    gates::features_are_offered(adapter, specs, controller)?;
     let call = call_for(controller, request_id)?;
     let mut secrets = secrets.clone();
     let expressed_as = match expressed::express(adapter, &call, specs, &secrets).await {
         Ok(None) => None,
         Ok(Some((own, found))) => {
             secrets.entries.extend(found.entries);
+            gates::features_are_offered(adapter, &own, controller)?;
             expressed::check(adapter, &own, &secrets).await?;
             Some(own)
         }
         Err(error) => return without_plan(error, secrets, None),
     };
     let specs = expressed_as.as_deref().unwrap_or(specs);
-    match adapter.plan(&call, specs, &secrets).await {
+    match adapter.plan(&call, specs, &secrets, given).await {
         Ok((plan, found)) => {
             secrets.entries.extend(found.entries);
             let mut shown = Plan::of(&plan, adapter.identity(), specs);

@@ -7,8 +7,10 @@ use axum::extract::State;
 use axum::response::Response;
 use heddle_core::adapter::{Area, Description, Feature};
 use heddle_core::change::{ChangeStatus, Operation};
+use heddle_core::release::ReleaseSpan;
 use heddle_core::{ControllerId, SiteId};
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
+use heddle_inventory::controllers::releases::is_offered;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::refuse_longer;
@@ -17,6 +19,7 @@ use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json, Origin, Params};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_kernel::sample::{self, Extent};
 use heddle_store::changes::ChangeFilter;
 use schemars::JsonSchema;
@@ -24,7 +27,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::change_routes::listed;
-use super::declarations::NOTES_CHARS_MAX;
+use super::declarations::{FILE_WRITE, NOTES_CHARS_MAX};
+use super::fetch::{self, FetchBody};
+use super::files;
 use super::live::{self, LivePage, LiveQuery, OneQuery};
 use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
@@ -92,7 +97,7 @@ struct ListQuery {
     status: Option<ChangeStatus>,
 }
 
-/// An area's features with their schemas, and the kinds that can be read live.
+/// An area's features with their schemas, and the kinds that can be read live: those that the controller's release has.
 #[derive(Debug, Serialize, JsonSchema)]
 struct AreaView {
     controller_id: ControllerId,
@@ -145,6 +150,7 @@ struct Shown {
     operation: Option<Operation>,
     body: Option<Value>,
     resource: Option<String>,
+    file: Option<String>,
 }
 
 impl Shown {
@@ -157,12 +163,15 @@ impl Shown {
             let payload = sample::of(&operation.payload_schema.value(), Extent::Required);
             json!({ "payload": payload, "notes": "Ticket 4711" })
         });
-        let resource = description.kinds.iter().find(|kind| kind.area == area);
+        let of_kinds = || description.kinds.iter().filter(|kind| kind.area == area);
+        let resource = of_kinds().find(|kind| kind.file.is_none());
+        let file = of_kinds().find(|kind| kind.file.is_some());
         Self {
             feature: feature.map(|one| one.id.clone()),
             operation: operation.map(|one| one.operation),
             body,
             resource: resource.map(|one| one.id.clone()),
+            file: file.map(|one| one.id.clone()),
         }
     }
 }
@@ -236,7 +245,43 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
                 .example("resource", resource)
                 .calls_adapter(),
         );
+    let of_area = of_area.merge(files_of(base, mounted, shown, &area));
     routes.merge(of_area.each(|doc| doc.grouped(&format!("Gateway: {words}"), &about)))
+}
+
+/// The route of the area's files, where the vendor has some.
+fn files_of(base: &str, mounted: &Mounted, shown: &Shown, area: &str) -> Routes {
+    let (Some(_), Some(kind)) = (&mounted.vendor, shown.file.as_deref()) else { return Routes::default() };
+    let mounted = mounted.clone();
+    Routes::default().post(
+        &format!("{base}/files/{{kind}}"),
+        Access::Permission(FILE_WRITE),
+        move |by, path, query, creation, body| fetch(mounted, by, path, query, creation, body),
+        doc(
+            "Have the controller give a file, such as a backup, and keep it. It can hold every secret of the device, so that \
+             it needs the level to write at the site and the permission to change what the vendor has, too",
+        )
+            .named(format!("fetch_{area}_file"))
+            .query::<OneQuery>()
+            .body::<FetchBody>()
+            .answers::<files::View>(201)
+            .example("kind", Some(kind))
+            .sample(Some(json!({ "name": "edge-1.xml" })))
+            .calls_adapter(),
+    )
+}
+
+async fn fetch(
+    mounted: Mounted,
+    by: By,
+    At(path): At<OnController>,
+    Params(query): Params<OneQuery>,
+    creation: Creation,
+    Json(body): Json<FetchBody>,
+) -> Result<Response, Error> {
+    let asked = Asked { site_ref: query.site_ref.as_deref(), ..path.asked(&mounted) };
+    let kind = path.kind.as_deref().unwrap_or_default();
+    fetch::fetch(by, asked, (&mounted.area, kind), body, creation).await
 }
 
 /// Path parameters of both families.
@@ -247,6 +292,7 @@ pub(super) struct OnController {
     feature: Option<String>,
     pub(super) resource: Option<String>,
     pub(super) key: Option<String>,
+    kind: Option<String>,
 }
 
 impl OnController {
@@ -273,12 +319,23 @@ async fn features(
     let description = adapter.description();
     let area =
         description.areas.iter().find(|area| area.id == mounted.area).ok_or(Error::NotFound("area"))?;
+    let is_there = |releases: Option<&ReleaseSpan>| is_offered(releases, controller.firmware.as_deref());
     Ok(Answer(AreaView {
         controller_id: controller.id,
         vendor: controller.vendor.clone(),
         area: area.clone(),
-        features: description.features.iter().filter(|f| f.area == mounted.area).cloned().collect(),
-        resources: description.kinds.iter().filter(|k| k.area == mounted.area).cloned().collect(),
+        features: description
+            .features
+            .iter()
+            .filter(|feature| feature.area == mounted.area && is_there(feature.releases.as_ref()))
+            .cloned()
+            .collect(),
+        resources: description
+            .kinds
+            .iter()
+            .filter(|kind| kind.area == mounted.area && is_there(kind.releases.as_ref()))
+            .cloned()
+            .collect(),
     }))
 }
 

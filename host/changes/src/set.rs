@@ -4,7 +4,9 @@
 //! same transaction. While they are in it, they are not handled alone.
 
 use axum::response::Response;
-use heddle_core::change::{Attempt, ChangeSpec, ChangeStatus, Danger, OutcomeState, Plan};
+use heddle_core::change::{Attempt, ChangeSpec, ChangeStatus, Danger, OutcomeState, Plan, Stage};
+use heddle_core::fault::Effect;
+use heddle_core::file::GivenFile;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -12,7 +14,7 @@ use heddle_kernel::http::conditional::{Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
-use heddle_runtime::SecretBook;
+use heddle_runtime::{Adapter, SecretBook};
 use heddle_store::changes::{self, ChangeRow, Followed, NewChange, SetStanding};
 use heddle_store::{Tx, organizations};
 use schemars::JsonSchema;
@@ -20,12 +22,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::apply::{find_row, get, under_way};
-use super::detail::Detail;
+use super::detail::{ChangeResult, Detail};
+use super::job::has_left;
 use super::outcome::{Actor, Step, record};
 use super::place::{caller_may_write, place_is_the_same, used_place_of};
 use super::plan::{self, secrets_of, specs_of, ttl};
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
-use super::{expressed, gates, new_key, settle};
+use super::{expressed, files, gates, new_key, settle};
 
 /// How many changes a set may have.
 pub(super) const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
@@ -134,8 +137,10 @@ pub(super) async fn create(
     for member in &members {
         secrets.entries.extend(secrets_of(app, member)?.entries);
     }
+    members.iter().try_for_each(|member| is_expressed(&adapter, member))?;
     let specs: Vec<ChangeSpec> = members.iter().flat_map(specs_of).collect();
-    let planned = plan::ask(&adapter, controller, &origin.request_id, &specs, &secrets).await?;
+    let given: Vec<GivenFile> = members.iter().flat_map(files::named::given_by).collect();
+    let planned = plan::ask(&adapter, controller, &origin.request_id, (&specs, &given), &secrets).await?;
     let worst = members.iter().map(|member| member.danger).max().unwrap_or(first.danger);
     let danger = expressed::permitted(caller, &adapter, &planned, worst)?;
 
@@ -169,13 +174,29 @@ pub(super) async fn create(
         is_set: true,
     };
     let row = changes::insert(&mut tx, &new).await?;
-    if !changes::join(&mut tx, id, ids, now).await? {
+    let read: Vec<_> = members.iter().map(|member| (member.id, member.updated_at)).collect();
+    if !changes::join(&mut tx, id, &read, now).await? {
         return Err(Error::conflict("a change was moved on meanwhile; read them again"));
     }
     record(&mut tx, app, &row, &Step::new("change_set.created", Actor::caller(caller, origin))).await?;
     let path = format!("/gateway-vpn/changes/sets/{id}");
     let view = shown_in(&mut tx, row).await?;
     creation.finish(tx, app, &path, &view).await
+}
+
+/// Refuses a change in the words of the model of which it is not known what it is in the vendor's own: what the device says
+/// of the set could not be told apart by its members.
+fn is_expressed(adapter: &Adapter, member: &ChangeRow) -> Result<(), Error> {
+    if member.expressed_as.is_some() || !expressed::is_in_model(adapter, &specs_of(member)) {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        kind: "not_planned",
+        message: format!(
+            "the controller could not be read when change {} was planned; plan it again first",
+            member.id
+        ),
+    })
 }
 
 /// Returns the changes in the given order, when they can form a set.
@@ -229,6 +250,8 @@ pub(super) async fn discard(
         let mut tx = app.db.write().await?;
         let row = get(&mut tx, row.id).await?;
         caller_may_write(&mut tx, caller, &row).await?;
+        // The set first, as an apply does, then its members: so the two do not wait for each other.
+        changes::lock(&mut tx, row.id).await?;
         changes::free_members(&mut tx, &row, None, now).await?;
         let discarded =
             changes::discard(&mut tx, &caller.scope(), row.id, Some("set dissolved"), now).await?;
@@ -253,15 +276,18 @@ pub(super) async fn follow(tx: &mut Tx, row: &ChangeRow, now: Timestamp) -> Resu
     if !row.is_set {
         return Ok(());
     }
-    let items = Detail::of(row).items;
+    let detail = Detail::of(row);
+    let items = &detail.items;
     let members = changes::members(tx, row.id).await?;
     let told_apart = items.len() == members.iter().map(parts_of).sum::<usize>();
     let mut at = 0;
     for member in &members {
         let count = parts_of(member);
         let words = if told_apart { &items[at..at + count] } else { &[] };
+        let of_member = |result: &&ChangeResult| (at..at + count).contains(&(result.index as usize));
+        let results: Vec<&ChangeResult> = detail.results.iter().filter(of_member).collect();
         at += count;
-        let (status, state, message) = standing_of_member(row, words);
+        let (status, state, message) = standing_of_member(row, words, (&results, count));
         let is_applied = status == ChangeStatus::Applied;
         let told = Followed {
             ids: vec![member.id],
@@ -282,14 +308,23 @@ fn parts_of(member: &ChangeRow) -> usize {
     member.expressed_as.as_ref().map_or(1 + member.also.len(), Vec::len)
 }
 
-/// Returns the state of a member from what the device shows; where that is not known, the state of its set.
-fn standing_of_member(set: &ChangeRow, words: &[String]) -> (ChangeStatus, OutcomeState, Option<String>) {
+/// Returns the state of a member from what the device shows; where that is not known, from what the device said of it,
+/// else the state of its set. What was said of the apply does not count once calls of the way back left.
+fn standing_of_member(
+    set: &ChangeRow,
+    words: &[String],
+    (results, count): (&[&ChangeResult], usize),
+) -> (ChangeStatus, OutcomeState, Option<String>) {
     let message = set.outcome_message.clone();
+    let is_taken_back = has_left(set, Stage::Undo) || has_left(set, Stage::Restore);
+    let results = if is_taken_back { &[] } else { results };
+    let failure = results.iter().find_map(|result| result.failed.as_ref());
+    let is_said = words.is_empty() && results.len() == count;
     let all = |wanted: &[&str]| !words.is_empty() && words.iter().all(|word| wanted.contains(&word.as_str()));
     if set.outcome_state != OutcomeState::Partial {
         return (set.status, set.outcome_state, message);
     }
-    if all(&["after", "adjusted", "stored"]) {
+    if all(&["after", "adjusted", "stored"]) || (is_said && failure.is_none()) {
         // The member stays on the device, whatever happens to the others.
         let status = if set.status == ChangeStatus::Discarded { ChangeStatus::Applied } else { set.status };
         return (
@@ -298,12 +333,13 @@ fn standing_of_member(set: &ChangeRow, words: &[String]) -> (ChangeStatus, Outco
             Some("in effect, unlike other changes of its set".to_owned()),
         );
     }
-    if all(&["before"]) {
-        return (
-            set.status,
-            OutcomeState::Failed,
-            Some("not on the device, unlike others of its set".to_owned()),
-        );
+    let is_unchanged =
+        |result: &&ChangeResult| result.failed.as_ref().is_some_and(|failed| failed.effect == Effect::None);
+    if all(&["before"]) || (is_said && results.iter().all(is_unchanged)) {
+        let why = failure.map(|failed| format!(": {}", failed.message)).unwrap_or_default();
+        let message = format!("not on the device, unlike others of its set{why}");
+        return (set.status, OutcomeState::Failed, Some(message));
     }
+    let message = failure.map(|failed| failed.message.clone()).or(message);
     (set.status, OutcomeState::Partial, message)
 }

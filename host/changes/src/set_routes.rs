@@ -81,6 +81,7 @@ pub(super) fn routes() -> Routes {
             apply: "Apply the set to the live device",
             confirm: "Confirm the set in time",
             extend: "Give the set's confirm window more time",
+            cancel: "End the job of the set that runs at the device; the outcome shows what came of it",
             revert: "Take the set back: at once in the confirm window (200), else by staging the inverse (201)",
         }))
         .post(

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::Document;
 use crate::change::{Danger, Operation};
+use crate::release::ReleaseSpan;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Area {
@@ -20,6 +21,22 @@ pub struct ObjectKind {
     pub title: String,
     /// Whether each of the vendor's sites has objects of its own; else they are the controller's.
     pub is_of_site: bool,
+    /// The releases that have it, as the package says; all of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<ReleaseSpan>,
+    /// It is a file, which is fetched and not listed; absent where it has objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<KindFile>,
+}
+
+/// What is known beforehand of a file that a device answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KindFile {
+    /// What it is called where neither the device nor a person says a name.
+    pub name: String,
+    /// Its media type, where it is always the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -44,6 +61,9 @@ pub struct Feature {
     pub is_of_site: bool,
     pub natural_key: Vec<String>,
     pub operations: Vec<FeatureOperation>,
+    /// The releases that have it, as the package says; all of them when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub releases: Option<ReleaseSpan>,
     /// Its payloads are in the words of the model, and the adapter expresses them in other features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<OfModel>,
@@ -82,6 +102,18 @@ pub struct Description {
     pub model: Vec<Filled>,
 }
 
+impl Description {
+    pub fn feature(&self, id: &str) -> Option<&Feature> {
+        self.features.iter().find(|feature| feature.id == id)
+    }
+
+    /// A verb of a kind of the model, where the adapter can express it.
+    pub fn written(&self, kind: &str, verb: &str) -> Option<&Written> {
+        let filled = self.model.iter().find(|filled| filled.kind == kind)?;
+        filled.writes.iter().find(|written| written.verb == verb)
+    }
+}
+
 /// A kind of the model that an adapter fills.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Filled {
@@ -93,6 +125,9 @@ pub struct Filled {
     pub is_of_site: bool,
     /// What can be asked of its objects.
     pub writes: Vec<Written>,
+    /// The releases that have it, as the package says; all of them when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub releases: Option<ReleaseSpan>,
 }
 
 /// A verb of a kind of the model that an adapter can express.
@@ -105,6 +140,10 @@ pub struct Written {
     pub operation: Operation,
     /// Those of the fields of the verb that the vendor has something for.
     pub fields: Vec<String>,
+    /// The vendor's features and their operations that it may become: nothing else is taken from the adapter.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub uses: Vec<(String, Operation)>,
 }
 
 /// A change in the words of the model, for an adapter to express.
@@ -294,6 +333,18 @@ pub struct Completion {
     /// Values of the plan's holes that the adapter found: name and value.
     #[serde(default)]
     pub found: Vec<(String, Value)>,
+    /// What came of each change, where a call or a job wrote several.
+    #[serde(default)]
+    pub items: Vec<ItemResult>,
+}
+
+/// What came of one change of a plan, where a call or a job carries out several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ItemResult {
+    /// Which change of the plan, counted from 0.
+    pub index: u32,
+    /// Why it was not done; `None` where it was done.
+    pub failed: Option<crate::fault::Fault>,
 }
 
 /// How a call, or a job at the device, came along.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::file::{SentFile, SentPart};
 use crate::{ConnectionId, RunId};
 
 stored_words! {
@@ -94,6 +95,8 @@ stored_words! {
         Sending = "sending",
         /// The device works on it; its task is polled.
         Polling = "polling",
+        /// A person asked to end the task at the device; the reviewed call for that is being sent.
+        Cancelling = "cancelling",
         /// It is not known whether the calls arrived; the device is read until it is.
         Resolving = "resolving",
         /// The calls were taken; the device is read back through the real path.
@@ -124,6 +127,8 @@ stored_words! {
         Confirm = "confirm",
         Undo = "undo",
         Restore = "restore",
+        /// Ends a job that is running, when a person asks for it.
+        Abort = "abort",
     }
 }
 
@@ -201,7 +206,8 @@ pub struct NativeCall {
     /// Names the call where a later one needs a value of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The call of the apply that this one takes back; it is left out where that one was never sent.
+    /// The call of the apply that this one takes back; it is left out where that one was never sent. Of the stage
+    /// `abort`: the call whose job this one ends, and it is sent only while that job runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_after: Option<String>,
     pub method: String,
@@ -209,17 +215,37 @@ pub struct NativeCall {
     /// Headers beside those of the connection, the login and the body: name and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// The body where it is JSON; null where it is a form, and where there is none.
+    /// The body where it is JSON; null where it is something else, and where there is none.
     pub body: Option<Value>,
     /// The body where it is `application/x-www-form-urlencoded`: names and values in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Vec<(String, String)>>,
+    /// The body where it is the bytes of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<SentFile>,
+    /// The body where it is `multipart/form-data`: its parts in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multipart: Option<Vec<SentPart>>,
     /// The session with the controller that it is sent in; without one no credential is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Whether it may be sent once more when its answer was lost: a second one does nothing that the first did not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
+}
+
+impl NativeCall {
+    /// The files that it sends.
+    pub fn files(&self) -> impl Iterator<Item = &SentFile> {
+        let parts = self.multipart.iter().flatten().filter_map(|part| part.file.as_ref());
+        self.file.iter().chain(parts)
+    }
+
+    /// The same, to complete what the host knows of them.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut SentFile> {
+        let parts = self.multipart.iter_mut().flatten().filter_map(|part| part.file.as_mut());
+        self.file.iter_mut().chain(parts)
+    }
 }
 
 /// Values of a plan's holes, by name: each a text, a number or a truth value.
@@ -278,6 +304,10 @@ pub struct Plan {
     /// It may cut the path to the device.
     pub lockout_risk: bool,
     pub warnings: Vec<String>,
+    /// What happens beside what was asked for: other objects that the device changes too, what others have saved and
+    /// this activates, what is interrupted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     pub invertible: bool,
     /// The device itself takes the change back unless it is confirmed.
     pub holds: bool,
@@ -298,6 +328,7 @@ pub struct AdapterPlan {
     pub danger: Danger,
     pub lockout_risk: bool,
     pub warnings: Vec<String>,
+    pub also: Vec<String>,
     pub base_digest: Vec<u8>,
     pub inverse: Option<Vec<ChangeSpec>>,
     pub holds: bool,
@@ -320,6 +351,7 @@ impl Plan {
             danger: adapter.danger,
             lockout_risk: adapter.lockout_risk,
             warnings: adapter.warnings.clone(),
+            also: adapter.also.clone(),
             invertible: adapter.inverse.is_some(),
             holds: adapter.holds,
             undo_takes_all: adapter.undo_takes_all,
@@ -346,6 +378,24 @@ pub struct Attempt {
     pub ended_at: Option<crate::Timestamp>,
     pub state: OutcomeState,
     pub message: Option<String>,
+    /// Requests to end a job of the device while it ran; absent where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancellations: Vec<Cancellation>,
+}
+
+/// A person's request to end the job that a call started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cancellation {
+    /// Id of the call in the plan.
+    pub call: String,
+    /// When it was asked for.
+    pub requested_at: crate::Timestamp,
+    /// The user that asked for it.
+    pub requested_by: crate::UserId,
+    /// The API key or app that acted for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub via: Option<serde_json::Value>,
 }
 
 impl Attempt {

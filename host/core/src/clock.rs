@@ -14,12 +14,19 @@ pub type Timestamp = DateTime<Utc>;
 pub struct Clock {
     /// Microseconds added to the system's time; tests advance it.
     offset_micros: Arc<AtomicI64>,
+    /// Where it stands, if it does not follow the system's time.
+    stands_at: Option<Timestamp>,
 }
 
 impl Clock {
+    /// A clock that only [`Clock::advance`] moves, so that a recording can be made again.
+    pub fn standing_at(at: Timestamp) -> Self {
+        Self { stands_at: Some(at), ..Self::default() }
+    }
+
     pub fn now(&self) -> Timestamp {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
-        let now = Utc::now();
+        let now = self.stands_at.unwrap_or_else(Utc::now);
         let offset = TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
         (now + offset).trunc_subsecs(6)
     }

@@ -15,6 +15,7 @@ use heddle_core::redact::mask;
 use heddle_core::{ControllerId, Document, OrgId};
 use heddle_inventory::adapters::call_for;
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
+use heddle_inventory::controllers::releases::lacking;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::{Adapter, LIGHT_BYTES};
@@ -41,7 +42,7 @@ pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
         }
     }
     let (list, get) = (Reading::list(), Reading::get());
-    for kind in &description.kinds {
+    for kind in description.kinds.iter().filter(|kind| kind.file.is_none()) {
         found.push(Arc::new(Read::list(kind, &list)));
         found.push(Arc::new(Read::get(kind, &get)));
     }
@@ -102,7 +103,7 @@ impl Write {
         }
         let controller = controller_on_path(call.app, call.author, Asked::of(controller, None)).await?;
         let adapter = call.app.adapter(&controller.vendor)?;
-        let feature = adapter.description().features.iter().find(|feature| feature.id == self.feature);
+        let feature = adapter.description().feature(&self.feature);
         feature.map(|feature| feature.area.clone()).ok_or_else(|| {
             let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.feature);
             StepError::new(StepErrorCode::NotFound, message)
@@ -323,6 +324,10 @@ impl Read {
             let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.kind);
             return Err(StepError::new(StepErrorCode::NotFound, message));
         };
+        let what = format!("'{}'", self.kind);
+        if let Some(message) = lacking(&what, kind.releases.as_ref(), &controller) {
+            return Err(StepError::new(StepErrorCode::NotFound, message));
+        }
         let asked = Asked { is_of_site: kind.is_of_site, ..asked };
         let Place { controller, site_ref, .. } = place_on_path(call.app, call.author, asked).await?;
         let site = site_ref.as_deref();

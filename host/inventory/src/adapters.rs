@@ -43,9 +43,10 @@ impl Feature for Adapters {
     async fn open(&self, app: &App, parts: &mut Parts) {
         // A signal that comes while the packages are read is kept.
         let asked = reading::asked();
-        let mut seen = installed::Seen::new();
-        parts.add(LastRefused::new(packages::load_all(app, &mut seen).await));
-        parts.add(installed::Turns::new(seen));
+        let turns = installed::Turns::new();
+        let refused = packages::load_all(app, &turns, &mut *turns.take().await).await;
+        parts.add(LastRefused::new(refused));
+        parts.add(turns);
         parts.add(reading::Asked::new(asked));
     }
 

@@ -1,10 +1,12 @@
 //! Credentials of controllers: sealed when they come in, and never given out again.
 
 mod address;
+pub(crate) mod fields;
 mod probe;
 mod sealed;
 mod vault;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -29,8 +31,9 @@ use heddle_kernel::keys::Keys;
 use heddle_kernel::list_query;
 use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
 use heddle_kernel::tls::check_tls;
+use heddle_marketplace::credentials::{API_KEY, OWN_FIELDS, PASSWORD, USERNAME};
 use heddle_runtime::Vault;
-use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
+use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential};
 use heddle_store::sealed::SealedColumn;
 use heddle_store::{Db, Set, Tx};
 use schemars::JsonSchema;
@@ -38,12 +41,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
+use self::fields::{SECRET_BYTES_MAX, check_own, require_uses, say_fields, sealed_secret, take_others};
 use self::sealed::Fields;
 use self::vault::StoredVault;
 use crate::controllers::probe::Tested;
-
-/// Most bytes of one secret.
-const SECRET_BYTES_MAX: usize = 16_384;
 
 const SEALED: &[Sealing] =
     &[Sealing::of(SealedColumn { key_id: Some("key_id"), ..SealedColumn::of("credential") })];
@@ -88,6 +89,11 @@ struct NewBody {
     /// At most 16384 bytes.
     #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
     api_key: Option<Secret>,
+    /// Other fields that the adapter takes, such as `client-secret`: up to 16, each value of 1 to 8192 bytes. Only the names
+    /// are shown again.
+    #[serde(default)]
+    #[schemars(transform = say_fields)]
+    fields: BTreeMap<String, Secret>,
     /// The host that a test of the credential uses: a name or an address. Controllers keep their own address.
     #[schemars(length(min = 1, max = HOST_CHARS_MAX))]
     host: Option<String>,
@@ -120,6 +126,10 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "nullable")]
     #[schemars(extend("x-nullable" = true, "maxLength" = SECRET_BYTES_MAX))]
     api_key: Option<Option<Secret>>,
+    /// All other fields; they replace the stored ones.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(transform = say_fields)]
+    fields: Option<BTreeMap<String, Secret>>,
     #[serde(default, deserialize_with = "nullable")]
     #[schemars(length(min = 1, max = HOST_CHARS_MAX), extend("x-nullable" = true))]
     host: Option<Option<String>>,
@@ -196,35 +206,17 @@ fn routes() -> Routes {
         )
 }
 
-fn check_fields(fields: &Fields, checks: &mut Checks) {
-    let given = fields.username.is_some() || fields.password.is_some() || fields.api_key.is_some();
-    checks.require(given, "password", "give a username, a password or an api_key");
-    let named =
-        [("username", &fields.username), ("password", &fields.password), ("api_key", &fields.api_key)];
-    for (field, value) in named {
-        let fits = value.as_ref().is_none_or(|value| value.expose().len() <= SECRET_BYTES_MAX);
-        checks.require(fits, field, &format!("must not exceed {SECRET_BYTES_MAX} bytes"));
-    }
-}
-
-fn sealed_secret(app: &App, id: CredentialId, fields: &Fields) -> SealedSecret {
-    SealedSecret {
-        username: fields.username.as_ref().map(|name| name.expose().to_owned()),
-        has_password: fields.password.is_some(),
-        has_api_key: fields.api_key.is_some(),
-        key_id: app.keys.key_id(),
-        secret: fields.seal(&app.keys, id),
-    }
-}
-
 async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
     let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    let username = body.username.map(Secret::new);
-    let fields = Fields { username, password: body.password, api_key: body.api_key };
-    check_fields(&fields, &mut checks);
+    let mut fields = Fields::default();
+    fields.set(USERNAME.name, body.username.map(Secret::new));
+    fields.set(PASSWORD.name, body.password);
+    fields.set(API_KEY.name, body.api_key);
+    take_others(&mut fields, body.fields, &mut checks);
+    check_own(&fields, &mut checks);
     let host = body.host.map(|host| checks.keep("host", parse_host(&host)));
     let port = body.port.map(|port| checks.keep("port", parse_port(port)));
     checks.require(port.is_none() || host.is_some(), "port", "needs a host");
@@ -259,14 +251,23 @@ async fn update(
     let current = resource::locked::<Credentials>(&mut tx, &by, id, &if_match).await?;
     let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
     let stored = stored.ok_or(Error::NotFound("credential"))?;
-    let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
-    let sealed = if seals_again {
+    let own = [
+        (USERNAME, body.username.map(|name| name.map(Secret::new))),
+        (PASSWORD, body.password),
+        (API_KEY, body.api_key),
+    ];
+    let seals_again = body.fields.is_some() || own.iter().any(|(_, value)| value.is_some());
+    let fields = if seals_again {
         let mut fields = Fields::open(&app.keys, id, &stored.secret).map_err(Error::internal)?;
-        fields.username = body.username.map_or(fields.username, |name| name.map(Secret::new));
-        fields.password = body.password.unwrap_or(fields.password);
-        fields.api_key = body.api_key.unwrap_or(fields.api_key);
-        check_fields(&fields, &mut checks);
-        Some(sealed_secret(app, id, &fields))
+        for (field, value) in own {
+            let Some(value) = value else { continue };
+            fields.set(field.name, value);
+        }
+        if let Some(others) = body.fields {
+            take_others(&mut fields, others, &mut checks);
+        }
+        check_own(&fields, &mut checks);
+        Some(fields)
     } else {
         None
     };
@@ -274,6 +275,10 @@ async fn update(
     let has_port = matches!(port, Set::To(_)) || (port == Set::Keep && current.port.is_some());
     checks.require(has_host || !has_port, "port", "needs a host");
     checks.done()?;
+    if let Some(fields) = &fields {
+        require_uses(&mut tx, app, &current, fields).await?;
+    }
+    let sealed = fields.map(|fields| sealed_secret(app, id, &fields));
     let change = CredentialUpdate { name, host, port, tls, sealed };
     let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let version = updated.as_ref().map(|credential| credential.version);
@@ -296,15 +301,45 @@ fn set<T, U>(field: Option<Option<T>>, parse: impl FnOnce(T) -> U) -> Set<U> {
 }
 
 /// Names of what a body changes, for the audit log.
-fn changed_fields(body: &UpdateBody) -> Vec<&'static str> {
-    let fields = [
+fn changed_fields(body: &UpdateBody) -> Vec<String> {
+    let own = [body.username.is_some(), body.password.is_some(), body.api_key.is_some()];
+    let own = OWN_FIELDS.iter().zip(own).map(|(field, is_changed)| (field.key, is_changed));
+    let others = body.fields.iter().flatten().map(|(name, _)| format!("fields.{name}"));
+    let beside = [
         ("name", body.name.is_some()),
-        ("username", body.username.is_some()),
-        ("password", body.password.is_some()),
-        ("api_key", body.api_key.is_some()),
+        ("fields", body.fields.is_some()),
         ("host", body.host.is_some()),
         ("port", body.port.is_some()),
         ("tls", body.tls.is_some()),
     ];
-    fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+    let named = beside.into_iter().chain(own);
+    let changed = named.filter(|(_, is_changed)| *is_changed).map(|(name, _)| name.to_owned());
+    changed.chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::schema_for;
+
+    use super::*;
+
+    /// Each field with a place of its own is in the requests, is sealed, and is shown to be there.
+    #[test]
+    fn every_field_of_its_own_is_in_requests_and_answers() {
+        let keys = Keys::from_texts("one", "two");
+        let id = heddle_core::Clock::default().new_id();
+        let shown = schema_for!(Credential).to_value();
+        for own in OWN_FIELDS {
+            for body in [schema_for!(NewBody), schema_for!(UpdateBody)] {
+                assert!(body.to_value()["properties"].get(own.key).is_some(), "{own:?}");
+            }
+            let mut fields = Fields::default();
+            fields.set(own.name, Some(Secret::new("a value")));
+            let opened = Fields::open(&keys, id, &fields.seal(&keys, id)).unwrap();
+            assert!(opened.has(own) && opened.others().next().is_none(), "{own:?}");
+            let flag = format!("has_{}", own.key);
+            let properties = &shown["properties"];
+            assert!(properties.get(own.key).or_else(|| properties.get(flag)).is_some(), "{own:?}");
+        }
+    }
 }

@@ -229,7 +229,7 @@ pub enum Diagnostic {
 pub struct Forget {
     /// Days that they are kept; 0 where each row has its own end.
     pub days: i64,
-    /// Forgets up to so many rows of before this time, and returns their number.
+    /// Forgets up to so many rows of before this time, and returns their number. It is called again until there are none.
     pub batch: for<'a> fn(&'a mut Tx, Timestamp, u32) -> BoxFuture<'a, heddle_store::Result<u64>>,
 }
 

@@ -3,6 +3,7 @@
 //! Two secrets come from the configuration; every other key is derived from
 //! them by a label, so that no key serves two purposes.
 
+mod data;
 mod texts;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
@@ -13,6 +14,7 @@ use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+pub use self::data::DataKey;
 pub use self::texts::{KeyTexts, path as key_file, sync_folder};
 use crate::config::Config;
 

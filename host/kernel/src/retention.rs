@@ -96,7 +96,7 @@ async fn batches(app: &SharedApp, end: Instant, batch: &Batch<'_>) -> Result<u64
         let rows = batch(&mut tx).await?;
         tx.commit().await?;
         forgotten += rows;
-        if rows < u64::from(BATCH) {
+        if rows == 0 {
             break;
         }
     }

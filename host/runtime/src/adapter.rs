@@ -10,18 +10,20 @@ use heddle_core::adapter::{
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
+use heddle_core::file::GivenFile;
 use heddle_marketplace::manifest::Manifest;
+use heddle_marketplace::release::Tested;
 use heddle_marketplace::{Schema, SchemaError};
 use wasmtime::Store;
 
-use crate::api::{Answer, Call, CallError, Filling, SecretBook, SentCall};
+use crate::api::{Answer, Call, CallError, FileSink, Filling, KeptFile, SecretBook, SentCall};
 use crate::bindings::heddle::common::types;
 use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
 use crate::egress::{Outbound, holes, references};
-use crate::limits::WALL_MAX;
+use crate::limits::{FILE_BYTES_PER_SEC, FILE_START_MAX, FILE_WALL_MAX, WALL_MAX};
 use crate::observe::Observation;
 use crate::schemas::Schemas;
 use crate::state::{State, Surroundings};
@@ -37,6 +39,7 @@ struct Inner {
     shared: Arc<Shared>,
     component: Arc<Component>,
     description: Description,
+    releases: Vec<Tested>,
     schemas: Schemas,
     version: String,
     identity: String,
@@ -63,11 +66,20 @@ impl Adapter {
         shared: Arc<Shared>,
         component: Arc<Component>,
         (identity, manifest_sha256): (String, String),
-        description: Description,
+        (description, releases): (Description, Vec<Tested>),
         schemas: Schemas,
     ) -> Self {
         let version = component.facts.manifest.version.to_string();
-        Self(Arc::new(Inner { shared, component, description, schemas, version, identity, manifest_sha256 }))
+        Self(Arc::new(Inner {
+            shared,
+            component,
+            description,
+            releases,
+            schemas,
+            version,
+            identity,
+            manifest_sha256,
+        }))
     }
 
     /// The manifest's id, which is also the vendor of its controllers.
@@ -105,6 +117,11 @@ impl Adapter {
     /// what one device can do is in the answer of [`Adapter::check`].
     pub fn description(&self) -> &Description {
         &self.0.description
+    }
+
+    /// The releases that the package was made from and tested with; empty where it says nothing of them.
+    pub fn releases(&self) -> &[Tested] {
+        &self.0.releases
     }
 
     /// What a controller's `settings` must fit; an adapter that declares nothing takes none.
@@ -216,8 +233,7 @@ impl Adapter {
     ) -> Result<ObjectPage, CallError> {
         self.lower("list-objects", format!("{kind} {site:?} {cursor:?} {filter:?}"));
         let (kind, site, cursor) = (kind.to_owned(), site.map(str::to_owned), cursor.map(str::to_owned));
-        let filter: Vec<_> =
-            filter.iter().cloned().map(|(key, value)| types::Attribute { key, value }).collect();
+        let filter = attributes(filter);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 exports
@@ -248,6 +264,45 @@ impl Adapter {
         self.call(call, Phase::Read, ask, convert::object).await.map(first)
     }
 
+    /// Fetches a file of a kind into the sink. It is the caller's to keep it only where this answers it: with an error the
+    /// component, or the host, did not take it for the file.
+    pub async fn fetch_file(
+        &self,
+        call: &Call,
+        (kind, site): (&str, Option<&str>),
+        key: Option<&str>,
+        filter: &[(String, String)],
+        sink: Arc<dyn FileSink>,
+    ) -> Result<KeptFile, CallError> {
+        self.lower("fetch", format!("{kind} {site:?} {key:?} {filter:?}"));
+        let (kind, site, key) = (kind.to_owned(), site.map(str::to_owned), key.map(str::to_owned));
+        let filter = attributes(filter);
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                match &exports.files {
+                    Some(guest) => {
+                        guest.call_fetch(store, &kind, site.as_deref(), key.as_deref(), &filter).await
+                    }
+                    None => Ok(Err(convert::to_guest_fault(Fault::new(
+                        FaultKind::Unsupported,
+                        "this adapter has no files",
+                    )))),
+                }
+            })
+        });
+        let mut outbound = self.outbound(call, Phase::Read);
+        let by_size = Duration::from_secs(sink.bytes_max().div_ceil(FILE_BYTES_PER_SEC));
+        // Twice: a session may have to be renewed first.
+        outbound.deadline = Instant::now() + (FILE_START_MAX * 2 + by_size).min(FILE_WALL_MAX);
+        outbound.sink = Some(sink);
+        let outbound = Arc::new(outbound);
+        let answered = self.call_with(call, Arc::clone(&outbound), ask, convert::saved_file).await?.0;
+        outbound.kept().filter(|kept| kept.sha256 == answered).ok_or_else(|| {
+            let message = "the adapter answered a file that this call did not keep";
+            CallError::Fault(Fault::new(FaultKind::Generic, message).with_code("unknown-file"))
+        })
+    }
+
     /// Expresses changes in the words of the model in the adapter's own features: for each, the changes that it is.
     ///
     /// `secrets` are those of the payloads. Answers also the secrets to which what it is refers.
@@ -275,13 +330,14 @@ impl Adapter {
 
     /// Computes what would be sent, without sending it.
     ///
-    /// `secrets` are those of the payload. Answers also the secrets that the
-    /// plan's calls refer to, for the server to keep.
+    /// `secrets` are those of the payload, `given` the files that people named, and no others are sent. Answers also the
+    /// secrets that the plan's calls refer to, for the server to keep.
     pub async fn plan(
         &self,
         call: &Call,
         changes: &[ChangeSpec],
         secrets: &SecretBook,
+        given: &[GivenFile],
     ) -> Result<(AdapterPlan, SecretBook), CallError> {
         let changes = self.changes(changes);
         let ask = ask(move |exports, store| {
@@ -292,7 +348,8 @@ impl Adapter {
                 }
             })
         });
-        let (plan, mut seen) = self.call(call, Phase::Plan, ask, convert::plan).await?;
+        let (mut plan, mut seen) = self.call(call, Phase::Plan, ask, convert::plan).await?;
+        complete_files(&mut plan, given).map_err(CallError::Fault)?;
         holes::check(&plan).map_err(CallError::Fault)?;
         for native in &plan.native {
             Outbound::check_planned(&self.0.component.facts, native).map_err(CallError::Fault)?;
@@ -327,7 +384,9 @@ impl Adapter {
     /// Sends one call of a plan; `follows` says whether calls of its stage left before. Dropping the future ends it,
     /// and the call may have left.
     pub async fn send(&self, call: &Call, native: &NativeCall, filling: Filling, follows: bool) -> SentCall {
-        let outbound = Arc::new(self.outbound(call, Phase::Write));
+        let mut outbound = self.outbound(call, Phase::Write);
+        outbound.deadline += time_of_files(native);
+        let outbound = Arc::new(outbound);
         let (sending, native) = (Arc::clone(&outbound), native.clone());
         // On the guests' threads, where the connections to the controllers live.
         let work = async move { sending.write(&native, &filling, follows).await };
@@ -420,9 +479,19 @@ impl Adapter {
         ask: Ask<T>,
         fit: fn(T) -> Result<R, Unfit>,
     ) -> Result<(R, SecretBook), CallError> {
-        let Inner { shared, component, .. } = &*self.0;
         let outbound = Arc::new(self.outbound(call, phase));
-        let target = &call.target;
+        self.call_with(call, outbound, ask, fit).await
+    }
+
+    async fn call_with<T: Weigh + Send + 'static, R: Send + 'static>(
+        &self,
+        call: &Call,
+        outbound: Arc<Outbound>,
+        ask: Ask<T>,
+        fit: fn(T) -> Result<R, Unfit>,
+    ) -> Result<(R, SecretBook), CallError> {
+        let Inner { shared, component, .. } = &*self.0;
+        let (target, phase) = (&call.target, outbound.phase);
         let prepared = Prepared {
             around: Surroundings {
                 component: self.id().to_owned(),
@@ -487,8 +556,30 @@ fn first<R>((answer, _): (R, SecretBook)) -> R {
     answer
 }
 
+fn attributes(pairs: &[(String, String)]) -> Vec<types::Attribute> {
+    pairs.iter().cloned().map(|(key, value)| types::Attribute { key, value }).collect()
+}
+
 fn only_reads() -> types::Fault {
     convert::to_guest_fault(Fault::new(FaultKind::Unsupported, "this adapter only reads"))
+}
+
+/// Says how large the files are that a plan sends. Files that people did not name are not sent.
+fn complete_files(plan: &mut AdapterPlan, given: &[GivenFile]) -> Result<(), Fault> {
+    for sent in plan.native.iter_mut().flat_map(NativeCall::files_mut) {
+        let known = given.iter().find(|file| file.sha256 == sent.sha256).ok_or_else(|| {
+            let message = format!("the plan sends a file that the change does not name: {}", sent.sha256);
+            Fault::new(FaultKind::Denied, message).with_code("unknown-file")
+        })?;
+        sent.size_bytes = known.size_bytes;
+    }
+    Ok(())
+}
+
+/// Time for the files of a call, beside that for the call itself.
+fn time_of_files(call: &NativeCall) -> Duration {
+    let bytes = call.files().fold(0_u64, |sum, file| sum.saturating_add(file.size_bytes));
+    Duration::from_secs(bytes.div_ceil(FILE_BYTES_PER_SEC))
 }
 
 /// The secrets whose references occur in a plan.
@@ -496,6 +587,8 @@ fn referred(plan: &AdapterPlan, known: &SecretBook) -> SecretBook {
     let mut texts: Vec<String> =
         plan.native.iter().filter_map(|call| call.body.as_ref()).map(ToString::to_string).collect();
     texts.extend(plan.native.iter().filter_map(|call| call.form.as_ref()).flatten().map(|(_, v)| v.clone()));
+    let parts = plan.native.iter().filter_map(|call| call.multipart.as_ref()).flatten();
+    texts.extend(parts.filter_map(|part| part.text.clone()));
     texts.extend(plan.inverse.iter().flatten().map(|change| change.payload.to_string()));
     texts.push(String::from_utf8_lossy(&plan.token).into_owned());
     named_in(texts.into_iter(), known)

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use heddle_core::change::{Hole, HoleSource, HoleValues};
 use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId};
+use hyper::body::Bytes;
 use serde_json::Value;
 use url::Url;
 
@@ -29,17 +31,11 @@ pub struct Target {
     pub site_ref: Option<String>,
 }
 
-/// Bytes of a credential, by the names that manifests and components use:
-/// `username`, `password`, `api-key`.
+/// Bytes of a credential, by the names that manifests and components use: those of
+/// [`heddle_marketplace::credentials::OWN_FIELDS`], and what else the organization gave it.
 #[derive(Debug, Clone, Default)]
 pub struct Credential {
     pub fields: Vec<(String, Secret)>,
-}
-
-/// Whether a credential's field must not be seen in an answer. The user name may: devices repeat it in the names of
-/// tasks, in owners and in logs, and a task whose name is masked cannot be asked after.
-pub(crate) fn is_secret_field(name: &str) -> bool {
-    name != "username"
 }
 
 /// What the runtime needs to know of secrets, implemented by the server.
@@ -96,12 +92,72 @@ impl std::fmt::Debug for Call {
     }
 }
 
+/// The bytes of an uploaded file. They are read anew, piece by piece, for each request that sends them.
+#[derive(Clone)]
+pub struct FileContent {
+    pub size_bytes: u64,
+    pub open: Arc<dyn Fn() -> FileStream + Send + Sync>,
+}
+
+/// Pieces of a file in their order: as many bytes as the file has, or an error.
+pub type FileStream = BoxStream<'static, Result<Bytes, std::io::Error>>;
+
+impl std::fmt::Debug for FileContent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileContent").field("size_bytes", &self.size_bytes).finish_non_exhaustive()
+    }
+}
+
+/// What a device says of a file before its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileHead {
+    /// Media type, in lower case and without parameters.
+    pub content_type: Option<String>,
+    /// What the device calls it, unchecked.
+    pub name: Option<String>,
+    /// Number of bytes, where the device says it before.
+    pub size_bytes: Option<u64>,
+}
+
+/// A file that a sink took whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    pub size_bytes: u64,
+    /// SHA-256 of the bytes, in lower case hex.
+    pub sha256: String,
+    /// Media type that the device gave, in lower case and without parameters.
+    pub content_type: Option<String>,
+}
+
+/// Takes the bytes that a device answers as a file. What it refuses ends the request, and nothing is kept.
+#[async_trait::async_trait]
+pub trait FileSink: Send + Sync + 'static {
+    /// Whether an answer of JSON is the file, too. Otherwise it is what the device says instead of one.
+    fn takes_json(&self) -> bool;
+    /// Most bytes that are taken.
+    fn bytes_max(&self) -> u64;
+    /// A file begins; what came before is not wanted any more.
+    async fn begin(&self, head: FileHead) -> Result<(), Fault>;
+    /// The bytes that came next.
+    async fn take(&self, bytes: Bytes) -> Result<(), Fault>;
+    /// The file is whole.
+    async fn end(&self) -> Result<KeptFile, Fault>;
+}
+
+/// Files by the SHA-256 of their bytes, for one change.
+#[derive(Debug, Clone, Default)]
+pub struct FileBook {
+    pub entries: std::collections::BTreeMap<String, FileContent>,
+}
+
 /// What fills the references in the calls of a plan.
 #[derive(Debug, Clone)]
 pub struct Filling {
     /// Fills `{{host.hold_secs}}`.
     pub hold_secs: u32,
     pub secrets: Arc<SecretBook>,
+    /// The files that the calls send.
+    pub files: Arc<FileBook>,
     /// The holes that the plan declares.
     pub holes: Arc<[Hole]>,
     /// What is known of them.

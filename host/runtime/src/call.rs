@@ -13,7 +13,7 @@ use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
 use crate::admission::{Admission, OfComponent};
 use crate::apart::{Apart, LIGHT_CPU};
 use crate::api::{CallError, SecretBook, TrapClass, Urgency};
-use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
+use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::breaker::{Blame, Breaker, Verdict};
 use crate::convert::{self, Unfit};
@@ -50,11 +50,12 @@ pub(crate) struct Component {
     pub(crate) breaker: Arc<Breaker>,
 }
 
-/// Where the exports of a component are; `changes` may be absent.
+/// Where the exports of a component are; `changes` and `files` may be absent.
 pub(crate) struct Indices {
     pub(crate) lifecycle: lifecycle::GuestIndices,
     pub(crate) inventory: inventory::GuestIndices,
     pub(crate) changes: Option<changes::GuestIndices>,
+    pub(crate) files: Option<files::GuestIndices>,
 }
 
 /// The exports of one instance.
@@ -62,6 +63,7 @@ pub(crate) struct Exports {
     pub(crate) lifecycle: lifecycle::Guest,
     pub(crate) inventory: inventory::Guest,
     pub(crate) changes: Option<changes::Guest>,
+    pub(crate) files: Option<files::Guest>,
 }
 
 /// What an export answered, before it is converted.
@@ -165,6 +167,12 @@ impl Shared {
                 changes: component
                     .exports
                     .changes
+                    .as_ref()
+                    .map(|found| found.load(&mut store, &instance))
+                    .transpose()?,
+                files: component
+                    .exports
+                    .files
                     .as_ref()
                     .map(|found| found.load(&mut store, &instance))
                     .transpose()?,

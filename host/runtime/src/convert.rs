@@ -1,18 +1,22 @@
 //! Between the words of the interface and those of the host. JSON texts are
 //! parsed here; one that does not parse is a broken border.
 
+mod body;
+
 use heddle_core::adapter::{
     Availability, CallOutcome, Capability, Comparison, Completeness, Completion, DevicePage, DeviceProfile,
-    DeviceStatus, Locator, ModelChange, ModelObject, ModelPage, Object, ObjectPage, ObjectRef, Origin,
-    Readiness, SeenDevice, SitePage, Stability, Standing, Task, VendorSite,
+    DeviceStatus, ItemResult, Locator, ModelChange, ModelObject, ModelPage, Object, ObjectPage, ObjectRef,
+    Origin, Readiness, SeenDevice, SitePage, Stability, Standing, Task, VendorSite,
 };
 use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
 use heddle_core::change::{
     AdapterPlan, ChangeSpec, Danger, Hole, HoleSource, NativeCall, Operation, PlanStep, Stage,
 };
 use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
+use heddle_core::file::{FILE_REFERENCE, digest_of};
 use serde_json::Value;
 
+use crate::api::KeptFile;
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
@@ -437,6 +441,7 @@ pub(crate) fn to_guest_stage(stage: Stage) -> changes::Stage {
         Stage::Confirm => changes::Stage::Confirm,
         Stage::Undo => changes::Stage::Undo,
         Stage::Restore => changes::Stage::Restore,
+        Stage::Abort => changes::Stage::Abort,
     }
 }
 
@@ -459,26 +464,22 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
     let mut native = Vec::new();
     for call in p.native {
         // What is sent is not cut.
-        let (body, form) = match call.body {
-            changes::NativeBody::None => (None, None),
-            changes::NativeBody::Json(body) => match reader.json("a planned call's body", &body)? {
-                Value::Null => return Err(Unfit::Form("a planned call's body is null".to_owned())),
-                body => (Some(body), None),
-            },
-            changes::NativeBody::Form(fields) => (None, Some(bounded("a planned call's form", fields)?)),
-        };
-        native.push(NativeCall {
+        let mut sent = NativeCall {
             stage: stage(call.stage),
             id: optional_key("a planned call's id", call.id)?,
             only_after: optional_key("the call that a planned call is after", call.only_after)?,
             method: method(call.method).as_str().to_owned(),
             path: call.path,
             headers: bounded("a planned call's headers", call.headers)?,
-            body,
-            form,
+            body: None,
+            form: None,
+            file: None,
+            multipart: None,
             session: optional_key("a planned call's session", call.session)?,
             repeatable: call.repeatable,
-        });
+        };
+        body::set(&mut sent, call.body, &mut reader)?;
+        native.push(sent);
     }
     let inverse =
         p.inverse.map(|inverse| inverse.into_iter().map(|c| change(&mut reader, c)).collect::<Fit<_>>());
@@ -489,6 +490,7 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
         danger: danger(p.danger),
         lockout_risk: p.lockout_risk,
         warnings: texts(p.warnings),
+        also: texts(p.also),
         base_digest: token("a plan's digest", p.base_digest, KEY_BYTES_MAX)?,
         inverse: inverse.transpose()?,
         holds: p.holds,
@@ -517,6 +519,7 @@ fn stage(stage: changes::Stage) -> Stage {
         changes::Stage::Confirm => Stage::Confirm,
         changes::Stage::Undo => Stage::Undo,
         changes::Stage::Restore => Stage::Restore,
+        changes::Stage::Abort => Stage::Abort,
     }
 }
 
@@ -550,13 +553,33 @@ pub(crate) fn to_guest_response(response: Response, tap: Option<&Tap>) -> http::
     }
 }
 
+/// A file that the host keeps, as a component knows it.
+pub(crate) fn to_guest_file(file: &KeptFile) -> http::SavedFile {
+    http::SavedFile {
+        reference: format!("{FILE_REFERENCE}{}", file.sha256),
+        size_bytes: file.size_bytes,
+        content_type: file.content_type.clone(),
+    }
+}
+
+/// The digest of the file that a component answered.
+pub(crate) fn saved_file(file: http::SavedFile) -> Fit<String> {
+    let digest = digest_of(&file.reference).map(str::to_owned);
+    digest.ok_or_else(|| Unfit::Form("the reference of a file is none".to_owned()))
+}
+
 fn completion(done: types::Completion) -> Fit<Completion> {
     Ok(Completion {
         created: done.created.into_iter().take(FACTS_MAX).map(object_ref).collect::<Fit<_>>()?,
         warnings: texts(done.warnings),
         needs: texts(done.needs),
         found: found(done.found)?,
+        items: done.items.into_iter().take(FACTS_MAX).map(item_result).collect(),
     })
+}
+
+fn item_result(item: types::ItemResult) -> ItemResult {
+    ItemResult { index: item.index, failed: item.failed.map(fault) }
 }
 
 fn found(found: Vec<types::FoundValue>) -> Fit<Vec<(String, Value)>> {
@@ -644,6 +667,12 @@ impl Weigh for inventory::ModelPage {
     }
 }
 
+impl Weigh for http::SavedFile {
+    fn bytes(&self) -> usize {
+        self.reference.len()
+    }
+}
+
 impl Weigh for Vec<Vec<changes::Change>> {
     fn bytes(&self) -> usize {
         self.iter().flatten().map(|change| change.payload.len() + change.feature.len() + 32).sum()
@@ -655,10 +684,18 @@ impl Weigh for changes::ChangePlan {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let steps = self.steps.iter().map(|s| s.summary.len() + length(&s.before) + length(&s.after) + 64);
         let pairs = |pairs: &[(String, String)]| pairs.iter().map(|(a, b)| a.len() + b.len() + 8).sum();
+        let of_file =
+            |file: &changes::FileBody| file.file.len() + file.name.len() + file.content_type.len() + 64;
+        let of_part = |part: &changes::Part| match &part.value {
+            changes::PartValue::Text(text) => part.name.len() + text.len() + 64,
+            changes::PartValue::File(file) => part.name.len() + of_file(file),
+        };
         let body = |body: &changes::NativeBody| match body {
             changes::NativeBody::None => 0,
             changes::NativeBody::Json(text) => text.len(),
             changes::NativeBody::Form(fields) => pairs(fields),
+            changes::NativeBody::File(file) => of_file(file),
+            changes::NativeBody::Multipart(parts) => parts.iter().map(of_part).sum(),
         };
         let native = self.native.iter().map(|call| {
             let names = length(&call.id) + length(&call.only_after);
@@ -681,7 +718,10 @@ impl Weigh for changes::Readiness {
 impl Weigh for types::Outcome {
     fn bytes(&self) -> usize {
         match self {
-            types::Outcome::Done(done) => done.warnings.iter().chain(&done.needs).map(String::len).sum(),
+            types::Outcome::Done(done) => {
+                let texts: usize = done.warnings.iter().chain(&done.needs).map(String::len).sum();
+                texts + done.items.len() * 64
+            }
             types::Outcome::Pending(task) => task.message.as_ref().map_or(0, String::len),
             types::Outcome::Failed(_) => 0,
         }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, Filled, ObjectKind};
+use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, Filled, KindFile, ObjectKind};
 use heddle_core::change;
+use heddle_core::release::ReleaseSpan;
 use heddle_marketplace::description as package;
 use heddle_marketplace::model;
+use heddle_marketplace::release::Span;
 use serde_json::value::RawValue;
 
 mod written;
@@ -42,6 +44,11 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
         area: kind.area.clone(),
         title: kind.title.clone(),
         is_of_site: kind.per.is_site(),
+        releases: kind.releases.as_ref().map(span),
+        file: kind
+            .file
+            .as_ref()
+            .map(|file| KindFile { name: file.name.clone(), content_type: file.content_type.clone() }),
     };
     let features = description.features.iter().map(feature);
     let of_model = written::features(description);
@@ -59,6 +66,10 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
     }
 }
 
+fn span(span: &Span) -> ReleaseSpan {
+    ReleaseSpan { from: span.from.clone(), to: span.to.clone() }
+}
+
 fn filled(filled: &package::Filled) -> Filled {
     let writes =
         model::find(&filled.kind).map(|kind| filled.writes.iter().filter_map(|one| written(kind, one)));
@@ -67,6 +78,7 @@ fn filled(filled: &package::Filled) -> Filled {
         fields: filled.fields.clone(),
         is_of_site: filled.per.is_site(),
         writes: writes.into_iter().flatten().collect(),
+        releases: filled.releases.as_ref().map(span),
     }
 }
 
@@ -86,6 +98,7 @@ fn feature(feature: &package::Feature) -> Feature {
         is_of_site: feature.per.is_site(),
         natural_key: feature.natural_key.clone(),
         operations: feature.operations.iter().map(of).collect(),
+        releases: feature.releases.as_ref().map(span),
         model: None,
     }
 }

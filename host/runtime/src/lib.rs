@@ -33,16 +33,17 @@ mod trap;
 pub use adapter::Adapter;
 pub use apart::LIGHT_BYTES;
 pub use api::{
-    Answer, Call, CallError, Credential, Filling, SecretBook, SentCall, Target, TrapClass, Urgency, Vault,
-    VaultError,
+    Answer, Call, CallError, Credential, FileBook, FileContent, FileHead, FileSink, FileStream, Filling,
+    KeptFile, SecretBook, SentCall, Target, TrapClass, Urgency, Vault, VaultError,
 };
 pub use breaker::Standing as BreakerStanding;
 pub use compile::{CompileError, Compiler, compile_child};
-pub use egress::headers::misleads;
 pub use egress::holes::{fitting as fits_hole, of_call as holes_of};
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
+pub use egress::witness::{Answered, Exchange, Witness};
 pub use engine::StartError;
+pub use heddle_marketplace::headers::misleads;
 pub use load::LoadError;
 pub use observe::{Observed, Observer};
 pub use runtime::{Runtime, Settings, Tap};

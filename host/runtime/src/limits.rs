@@ -20,6 +20,14 @@ pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Wall time that no call exceeds, whatever its caller asks for.
 pub(crate) const WALL_MAX: Duration = Duration::from_mins(2);
+/// Bytes of a file for which a call that sends or keeps it gets one more second.
+pub(crate) const FILE_BYTES_PER_SEC: u64 = 256 << 10;
+/// How long a device may take before a file begins, and be slower than that in all.
+pub(crate) const FILE_START_MAX: Duration = Duration::from_mins(1);
+/// How long a device may send nothing in the middle of a file.
+pub(crate) const FILE_SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Wall time of a call that keeps a file, whatever its size.
+pub(crate) const FILE_WALL_MAX: Duration = Duration::from_hours(1);
 pub(crate) const LOG_LINES_MAX: usize = 200;
 pub(crate) const LOG_BYTES_MAX: usize = 2 << 10;
 pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;

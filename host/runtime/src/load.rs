@@ -11,7 +11,7 @@ use wasmtime::component::{self, InstancePre};
 
 use crate::adapter::Adapter;
 use crate::admission::OfComponent;
-use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
+use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::breaker::Breaker;
 use crate::cache::{Found, KeepError};
 use crate::call::{Component, Indices};
@@ -25,6 +25,7 @@ use crate::{description, linker};
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
 const CHANGES: &str = "heddle:adapter/changes@1.0.0";
+const FILES: &str = "heddle:adapter/files@1.0.0";
 
 /// Why a package cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -77,9 +78,10 @@ impl Runtime {
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });
         let description = description::shown(&manifest.id, &manifest.name, package.description());
+        let described = (description, package.description().releases.clone());
         let names = (identity(package), package.manifest_sha256().to_owned());
         let schemas = Schemas::new(settings);
-        Ok(Adapter::new(Arc::clone(&self.shared), component, names, description, schemas))
+        Ok(Adapter::new(Arc::clone(&self.shared), component, names, described, schemas))
     }
 
     /// The compiled component, from the cache or from the compile child.
@@ -123,10 +125,12 @@ fn validate(bytes: &[u8]) -> Result<(), LoadError> {
 fn indices(code: &component::Component, pre: &InstancePre<State>) -> Result<Indices, LoadError> {
     let missing = |error: wasmtime::Error| LoadError::Link(format!("{error:#}"));
     let writes = code.get_export_index(None, CHANGES).is_some();
+    let has_files = code.get_export_index(None, FILES).is_some();
     Ok(Indices {
         lifecycle: lifecycle::GuestIndices::new(pre).map_err(missing)?,
         inventory: inventory::GuestIndices::new(pre).map_err(missing)?,
         changes: if writes { Some(changes::GuestIndices::new(pre).map_err(missing)?) } else { None },
+        files: if has_files { Some(files::GuestIndices::new(pre).map_err(missing)?) } else { None },
     })
 }
 

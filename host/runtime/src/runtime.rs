@@ -23,6 +23,7 @@ use crate::compile::Compiler;
 use crate::egress::Egress;
 use crate::egress::address::Rules;
 use crate::egress::own::{self, Dialled, OwnAnswer, OwnRequest};
+use crate::egress::witness::Witness;
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
 use crate::observe::Observer;
@@ -160,6 +161,12 @@ impl Runtime {
     /// From now on tells how every call to a controller ended; the first observer stays.
     pub fn observe(&self, observer: Observer) {
         let _ = self.shared.observer.set(observer);
+    }
+
+    /// From now on shows every exchange with a controller; the first witness stays. It is for the tool that records
+    /// cassettes: no server calls it.
+    pub fn witness(&self, witness: Arc<dyn Witness>) {
+        let _ = self.shared.egress.witness.set(witness);
     }
 
     /// The next call to this controller connects anew: a connection that is

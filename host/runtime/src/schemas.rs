@@ -54,7 +54,7 @@ impl Schemas {
         feature: &str,
         operation: Operation,
     ) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
-        let found = description.features.iter().find(|found| found.id == feature);
+        let found = description.feature(feature);
         let Some(declared) = found.and_then(|found| found.operation(operation)) else { return Ok(None) };
         let key = (feature.to_owned(), operation);
         self.payloads.get(key, &declared.payload_schema).await.map(Some)
@@ -85,6 +85,7 @@ mod tests {
                 invertible: false,
             }],
             model: None,
+            releases: None,
         };
         Description {
             vendor: "acme".into(),

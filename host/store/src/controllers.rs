@@ -1,14 +1,16 @@
 //! Controllers: what they are and how to reach them. When they are read is in [`reading`].
 
 mod reading;
+pub mod releases;
 pub mod syncs;
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;
+use heddle_core::release::ReleaseState;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
 pub use reading::{
-    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all,
+    Except, Held, SyncResult, abandoned, claim, due, hold, is_due, record_sync, release, release_all,
     schedule_all_now, schedule_now,
 };
 use schemars::JsonSchema;
@@ -44,6 +46,9 @@ pub struct Controller {
     pub status: DeviceStatus,
     pub firmware: Option<String>,
     pub product: Option<String>,
+    pub release_state: ReleaseState,
+    /// Version with which changes are applied although the adapter was not tested with it; null where nobody allowed one.
+    pub allowed_release: Option<String>,
     /// When it was last read.
     pub last_sync_at: Option<Timestamp>,
     /// Why it could not be read since, or what of it could not be read then; null where nothing was wrong.
@@ -80,6 +85,10 @@ pub struct ControllerTarget {
     pub tls: Value,
     pub settings: Value,
     pub status: DeviceStatus,
+    pub product: Option<String>,
+    /// The version that it runs, as it was last read.
+    pub firmware: Option<String>,
+    pub allowed_release: Option<String>,
     pub sync_interval_secs: i64,
     pub credential_id: CredentialId,
     pub credential_version: i64,
@@ -121,6 +130,7 @@ impl ControllerUpdate {
         self.url.as_ref().is_some_and(|url| *url != current.url)
             || self.credential_id.is_some_and(|id| id != current.credential_id)
             || self.tls.as_ref().is_some_and(|tls| *tls != current.tls)
+            || self.settings.as_ref().is_some_and(|settings| *settings != current.settings)
     }
 }
 
@@ -132,6 +142,7 @@ pub struct ControllerFilter {
     pub credential_id: Option<CredentialId>,
     pub vendor: Option<String>,
     pub status: Option<DeviceStatus>,
+    pub release_state: Option<ReleaseState>,
     /// Part of the name or the address.
     pub search: Option<String>,
 }
@@ -144,7 +155,7 @@ impl Object for Controller {
         "controller",
         "controller.id, controller.revision, controller.org_id, controller.site_id, controller.credential_id, controller.name,
         controller.vendor, controller.url, controller.tls, controller.settings, controller.status, controller.firmware,
-        controller.product, controller.last_sync_at, controller.last_error, controller.sync_interval_secs,
+        controller.product, controller.release_state, controller.allowed_release, controller.last_sync_at, controller.last_error, controller.sync_interval_secs,
         controller.next_sync_at, controller.created_at, controller.updated_at, controller.deleted_at",
         org: "org_id",
         site: "site_id"
@@ -193,7 +204,7 @@ impl Object for Controller {
 
 const SELECT_TARGET: &str =
     "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
-    c.sync_interval_secs, c.credential_id, k.version AS credential_version";
+    c.product, c.firmware, c.allowed_release, c.sync_interval_secs, c.credential_id, k.version AS credential_version";
 /// A removed organization's controllers are not called.
 const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id
     JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
@@ -250,6 +261,10 @@ pub async fn list(
         .and_some("controller.credential_id = ?", filter.credential_id.map(|id| Bind::Id(id.0)))
         .and_some("controller.vendor = ?", filter.vendor.clone().map(Bind::Text))
         .and_some("controller.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
+        .and_some(
+            "controller.release_state = ?",
+            filter.release_state.map(|state| Bind::Text(state.to_string())),
+        )
         .search(&["controller.name", "controller.url"], filter.search.as_deref())
         .page(tx, page)
         .await
@@ -258,7 +273,8 @@ pub async fn list(
 /// Changes a controller that the caller has locked. Its devices, objects and pending changes go along to a new site,
 /// except those at a vendor's site for which a person chose one.
 ///
-/// One that is reached in another way than before is due at `now`.
+/// One that is reached in another way than before is due at `now`. It may be another device: what is known of its release
+/// is forgotten, and so is the version that a person allowed.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,
@@ -276,7 +292,12 @@ pub async fn update(
         .or_keep("settings", update.settings.as_ref())
         .or_keep("sync_interval_secs", update.sync_interval_secs);
     if update.is_reached_otherwise(current) {
-        columns = columns.with("next_sync_at", now);
+        columns = columns
+            .with("next_sync_at", now)
+            .null("firmware")
+            .null("product")
+            .null("allowed_release")
+            .with("release_state", ReleaseState::Unknown.to_string());
     }
     let updated = object::update(tx, scope, id, columns, now).await?;
     if let Some(site) = update.site_id {

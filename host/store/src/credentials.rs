@@ -26,6 +26,9 @@ pub struct Credential {
     pub username: Option<String>,
     pub has_password: bool,
     pub has_api_key: bool,
+    /// Names of its other fields, such as `client-secret`.
+    #[sqlx(json)]
+    pub field_names: Vec<String>,
     /// Where it is good: what its test takes when it is not told otherwise.
     pub host: Option<String>,
     pub port: Option<i64>,
@@ -54,6 +57,8 @@ pub struct SealedSecret {
     pub username: Option<String>,
     pub has_password: bool,
     pub has_api_key: bool,
+    /// Names of the other fields, in order.
+    pub field_names: Vec<String>,
     /// Which key sealed it.
     pub key_id: String,
     pub secret: Vec<u8>,
@@ -65,6 +70,7 @@ impl SealedSecret {
             .or_null("username", self.username.as_ref())
             .with("has_password", self.has_password)
             .with("has_api_key", self.has_api_key)
+            .with("field_names", json!(self.field_names))
             .with("key_id", &self.key_id)
             .with("secret", &self.secret)
     }
@@ -110,7 +116,7 @@ impl Object for Credential {
     const TABLE: Table = table!(
         "credential",
         "credential.id, credential.revision, credential.org_id, credential.name, credential.username, credential.has_password,
-        credential.has_api_key, credential.host, credential.port, credential.tls, credential.version,
+        credential.has_api_key, credential.field_names, credential.host, credential.port, credential.tls, credential.version,
         credential.created_at, credential.updated_at, credential.deleted_at",
         org: "org_id"
     );
@@ -183,6 +189,15 @@ pub async fn used_by(tx: &mut Tx, id: CredentialId) -> Result<i64> {
         "SELECT COUNT(*) FROM controller WHERE credential_id = $1 AND deleted_at IS NULL")
         .bind(id)
         .fetch_one(conn)
+        .await)?)
+}
+
+/// The vendors of the controllers that use the credential and are not removed, in order.
+pub async fn vendors(tx: &mut Tx, id: CredentialId) -> Result<Vec<String>> {
+    Ok(on!(tx, conn => sqlx::query_scalar(
+        "SELECT DISTINCT vendor FROM controller WHERE credential_id = $1 AND deleted_at IS NULL ORDER BY vendor")
+        .bind(id)
+        .fetch_all(conn)
         .await)?)
 }
 

@@ -23,6 +23,7 @@ pub mod dump;
 mod error;
 pub mod event_consumers;
 pub mod events;
+pub mod files;
 mod folding;
 pub mod grants;
 pub mod idempotency;

@@ -154,11 +154,13 @@ pub async fn save(tx: &mut Tx, controller: ControllerId, row: &Row) -> Result<()
     Ok(())
 }
 
-/// Makes every list of a controller due.
-pub async fn make_due(tx: &mut Tx, controller: ControllerId) -> Result<()> {
+/// Makes every list of a controller due whose last reading began before this time.
+pub async fn make_due(tx: &mut Tx, controller: ControllerId, before: Timestamp) -> Result<()> {
     affected!(
         tx,
-        sqlx::query("UPDATE model_reading SET begun_at = NULL WHERE controller_id = $1").bind(controller)
+        sqlx::query("UPDATE model_reading SET begun_at = NULL WHERE controller_id = $1 AND begun_at < $2")
+            .bind(controller)
+            .bind(before)
     );
     Ok(())
 }

@@ -139,7 +139,7 @@ impl World {
         crate::organizations::insert(&mut tx, &org).await.unwrap();
         crate::users::insert(&mut tx, &world.new_user(world.user, slug)).await.unwrap();
         crate::sites::insert(&mut tx, &world.new_site(world.site, "hq")).await.unwrap();
-        crate::credentials::insert(&mut tx, &world.new_credential()).await.unwrap();
+        crate::credentials::insert(&mut tx, &world.new_credential(world.credential, "login")).await.unwrap();
         crate::controllers::insert(&mut tx, &world.new_controller(world.controller, "edge")).await.unwrap();
         tx.commit().await.unwrap();
         world
@@ -174,11 +174,11 @@ impl World {
         }
     }
 
-    fn new_credential(&self) -> NewCredential {
+    pub(crate) fn new_credential(&self, id: CredentialId, name: &str) -> NewCredential {
         NewCredential {
-            id: self.credential,
+            id,
             org_id: self.org,
-            name: "login".to_owned(),
+            name: name.to_owned(),
             host: None,
             port: None,
             tls: None,
@@ -186,6 +186,7 @@ impl World {
                 username: Some("root".to_owned()),
                 has_password: true,
                 has_api_key: false,
+                field_names: Vec::new(),
                 key_id: "k1".to_owned(),
                 secret: vec![0, 1, 255],
             },
@@ -258,6 +259,7 @@ impl World {
             ended_at: None,
             state: OutcomeState::Applying,
             message: None,
+            cancellations: Vec::new(),
         }
     }
 

@@ -11,12 +11,14 @@ mod package;
 mod phase;
 mod postgres;
 mod process;
+mod record;
 mod run;
 mod settings;
 mod tools;
 mod vendor;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +55,27 @@ enum Command {
     Vendor {
         /// A folder of `adapters`
         name: String,
+        /// Show what its facts have otherwise than those of another release, and write nothing
+        #[arg(long, value_name = "FACTS")]
+        diff: Option<PathBuf>,
+    },
+    /// Record what the controller of a vendor answers, through the egress of a server, for the tests of its adapter
+    ///
+    /// Without `--url` it is the practice device. A controller that is named is only read; its credential is taken from
+    /// `RECORD_USERNAME`, `RECORD_PASSWORD` and `RECORD_API_KEY`. Its certificate is verified, or pinned by
+    /// `RECORD_TLS_FINGERPRINT`.
+    Record {
+        /// A folder of `adapters`
+        vendor: String,
+        /// The controller's address, such as `https://192.0.2.1`
+        #[arg(long)]
+        url: Option<String>,
+        /// The controller's settings, a JSON object
+        #[arg(long, requires = "url")]
+        settings: Option<String>,
+        /// The name of the cassette; `device` when it is not given
+        #[arg(long, requires = "url")]
+        name: Option<String>,
     },
     /// Run all tests, with a `PostgreSQL` of their own and all programs that they need
     Test {
@@ -93,7 +116,13 @@ fn execute() -> anyhow::Result<ExitCode> {
         Command::Run { demo: false } => run::serve(&workspace, &stop),
         Command::Run { demo: true } => run::demo(&workspace, &stop),
         Command::Lab { vendor, args } => run::lab(&workspace, &stop, &vendor, &args),
-        Command::Vendor { name } => vendor::describe(&workspace, &stop, &name).map(|()| ExitCode::SUCCESS),
+        Command::Vendor { name, diff } => {
+            vendor::describe(&workspace, &stop, &name, diff.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Record { vendor, url, settings, name } => {
+            let named = record::Named { url, settings, name };
+            record::record(&workspace, &stop, &vendor, &named).map(|()| ExitCode::SUCCESS)
+        }
         Command::Test { args } => ci::test(&workspace, &stop, &args),
         Command::Bench { args } => ci::bench(&workspace, &stop, &args),
         Command::Autobahn => autobahn::run(&workspace, &stop),

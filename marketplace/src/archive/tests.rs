@@ -61,6 +61,27 @@ fn what_is_no_archive_is_refused() {
 }
 
 #[test]
+fn bytes_in_front_of_an_archive_and_behind_it_are_refused() {
+    let whole = archive(&[("manifest.json", b"{}")]);
+    for front in [&b"#!/bin/sh\n"[..], b"\0", &whole[..]] {
+        refused(&[front, &whole[..]].concat(), "Archive(");
+    }
+    for behind in [&b"\0"[..], b"more", &[0; 22]] {
+        refused(&[&whole[..], behind].concat(), "Archive(");
+    }
+    // Its directory knows of what is in front, and of what is behind.
+    let mut shifted = Cursor::new(b"in front".to_vec());
+    shifted.set_position(8);
+    let mut shifted = ZipWriter::new(shifted);
+    shifted.start_file("manifest.json", plain()).unwrap();
+    refused(&shifted.finish().unwrap().into_inner(), "in front of its first file");
+    let mut commented = ZipWriter::new(Cursor::new(Vec::new()));
+    commented.start_file("manifest.json", plain()).unwrap();
+    commented.set_comment("more").unwrap();
+    refused(&commented.finish().unwrap().into_inner(), "behind its end");
+}
+
+#[test]
 fn a_name_that_leaves_the_package_is_refused() {
     for name in
         ["../manifest.json", "/manifest.json", "a/../../b", "a\\b", "C:b", "./b", "a//b", "a\0b", "aux"]

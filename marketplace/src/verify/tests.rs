@@ -327,6 +327,14 @@ fn identity_and_limits_follow_the_rules() {
         rule(&format!("/limits/{name}"), json!(value), "Limit");
     }
     rule("/pace", json!({ "read-gap-ms": 0, "write-gap-ms": 60_001 }), "Field");
+    let window = json!({ "calls": 10, "window-ms": 1_000 });
+    rule("/pace", json!({ "windows": vec![window.clone(); 5] }), "Field");
+    rule("/pace", json!({ "windows": [{ "calls": 0, "window-ms": 1_000 }] }), "Limit");
+    rule("/pace", json!({ "windows": [{ "calls": 10, "window-ms": 3_600_001 }] }), "Limit");
+    rule("/pace", json!({ "windows": [{ "calls": 10 }] }), "ManifestFormat");
+    let mut manifest = complete();
+    manifest["pace"] = json!({ "windows": [window] });
+    open(resigned(manifest.to_string().as_bytes())).expect("distances can be left out");
 }
 
 #[test]
@@ -408,7 +416,9 @@ fn a_login_has_no_undeclared_steps_that_may_write() {
     rule("/auth/main/login", json!([login, write, write]), "Session");
     let undeclared = json!({ "method": "POST", "path": "/login", "json": { "user": "u" } });
     rule("/auth/main/login/0/request", undeclared.clone(), "Session");
-    rule("/auth/main/logout", undeclared, "Session");
+    rule("/auth/main/logout", undeclared.clone(), "Session");
+    let renewal = json!({ "after-s": 200, "expect": { "status": [200] }, "request": undeclared });
+    rule("/auth/main/renew", renewal, "Session");
     rule("/auth/main/login/0/request/effect", json!("write"), "ManifestFormat");
     for harmless in [
         json!({ "method": "GET", "path": "/{{secret.username}}?a=b" }),
@@ -486,9 +496,56 @@ fn reads_rules_name_a_method_and_a_path() {
         ("path", json!("/a?b=c")),
         ("json", json!({ "op": ["get"] })),
         ("json", json!({ "/op": [] })),
+        ("form", json!({ "op": ["get"] })),
+        ("query", json!({ "op": [] })),
+        ("query", json!({ "o&p": ["get"] })),
+        ("query", json!({ "op": ["a=b"] })),
+        ("query", json!({ "op": ["get", "*"] })),
+        ("only-reads", json!(true)),
     ] {
         rule(&format!("/reads/0/{key}"), value, "ReadRule");
     }
+}
+
+#[test]
+fn a_form_or_a_query_is_a_condition_that_a_login_may_not_fit() {
+    let rule_of = |path: &str, form: Value, query: Value| json!({ "method": "POST", "path": path, "form": form, "query": query });
+    let with = |reads: Value, request: Value| {
+        let mut manifest = complete();
+        manifest["reads"] = json!([reads]);
+        manifest["auth"]["main"]["login"][0]["request"] = request;
+        resigned(manifest.to_string().as_bytes())
+    };
+    let login = |path: &str, form: Value| json!({ "method": "POST", "path": path, "effect": "session", "form": form });
+    let form = || json!({ "op": ["get"], "user": ["*"] });
+    // A login with an effect of its own may not look like a read, whatever its templates are filled with.
+    let open_login = json!({ "op": "{{settings.op}}", "user": "{{secret.username}}" });
+    refused(with(rule_of("/cgi", form(), json!({})), login("/cgi", open_login.clone())), "ReadRule");
+    refused(
+        with(
+            rule_of("/cgi", json!({}), json!({ "op": ["*"] })),
+            json!({ "method": "POST", "path": "/cgi?op=in", "effect": "session" }),
+        ),
+        "ReadRule",
+    );
+    for apart in [
+        login("/cgi", json!({ "op": "login", "user": "{{secret.username}}" })),
+        login("/cgi", json!({ "op": "get" })),
+        login("/other", open_login),
+    ] {
+        open(with(rule_of("/cgi", form(), json!({})), apart)).expect("no rule fits it");
+    }
+    // One without an effect has to be a read for certain.
+    let read = |form: Value| json!({ "method": "POST", "path": "/cgi", "form": form });
+    open(with(
+        rule_of("/cgi", form(), json!({})),
+        read(json!({ "op": "get", "user": "{{secret.username}}" })),
+    ))
+    .unwrap();
+    refused(
+        with(rule_of("/cgi", form(), json!({})), read(json!({ "op": "{{settings.op}}", "user": "u" }))),
+        "Session",
+    );
 }
 
 #[cfg(unix)]

@@ -15,7 +15,14 @@ fn manifest(auth: Value, reads: Value) -> Manifest {
 fn every_request_that_the_manifest_allows_has_a_line() {
     let auth = json!({ "main": {
         "login": [
-            { "request": { "method": "GET", "path": "/nonce" }, "expect": { "status": [200] } },
+            {
+                "when": { "setting": "nonce" },
+                "request": {
+                    "method": "GET", "path": "/nonce", "headers": { "X-A": "1", "X-B": "2" },
+                    "basic": { "username": "{{secret.username}}", "password": "{{secret.password}}" }
+                },
+                "expect": { "status": [200] }
+            },
             {
                 "request": { "method": "POST", "path": "/login", "effect": "session", "form": { "p": "{{secret.password}}" } },
                 "expect": { "status": [200] },
@@ -24,22 +31,35 @@ fn every_request_that_the_manifest_allows_has_a_line() {
         ],
         "apply": [{ "to": { "header": "X-Token" }, "value": "t", "methods": ["POST"] }],
         "ttl-s": 300,
+        "renew": {
+            "after-s": 200, "expect": { "status": [200] },
+            "request": { "method": "POST", "path": "/renew", "effect": "session" }
+        },
+        "refresh": [{ "as": "csrf", "from": { "header": "X-CSRF" } }],
         "logout": { "method": "DELETE", "path": "/session", "effect": "session" }
     } });
     let reads = json!([
         { "method": "POST", "path": "/rpc", "json": { "/op": ["get", "list"], "/v": [1] } },
         { "method": "POST", "path": "/search", "only-reads": true },
+        { "method": "POST", "path": "/cgi", "form": { "op": ["get", "list"] }, "query": { "page": ["*"] } },
     ]);
+    let mut manifest = manifest(auth, reads);
+    let shape = json!({ "title": "Web login", "fields": { "password": "secret", "username": "text" } });
+    manifest.credentials.insert("web".to_owned(), serde_json::from_value(shape).unwrap());
     assert_eq!(
-        in_words(&manifest(auth, reads)),
+        in_words(&manifest),
         [
-            "session 'main', login step 1 of 2: GET /nonce; reads",
+            "takes a credential: Web login (password, username)",
+            "session 'main', login step 1 of 2, which may be left out: GET /nonce with Basic authorization with the headers X-A, X-B; reads",
             "session 'main', login step 2 of 2: POST /login with the form {\"p\":\"{{secret.password}}\"}; changes the session at the device",
+            "session 'main', renewal: POST /renew; changes the session at the device",
             "session 'main', logout: DELETE /session; changes the session at the device",
             "session 'main' is sent in the header 'X-Token' of POST requests",
+            "session 'main' takes 'csrf' from the answer's header 'X-CSRF' whenever one has it",
             "session 'main' shows the component '/site' of the JSON answer as 'site'",
             "counts as a read: POST /rpc where '/op' is \"get\" or \"list\" and '/v' is 1",
             "counts as a read: every POST /search, whatever it holds",
+            "counts as a read: POST /cgi where the form field 'op' is get or list and the parameter 'page' is there",
         ]
     );
 }

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use super::binding::{Action, Effected, FeatureBinding, KindBinding};
 use super::field::{Content, equal, normal, plain};
 use super::part::{Act, Beside, Draft};
+use super::path::filled_json;
 use super::plan::{Drafts, Named, Taking, not_offered, parent_of};
 use super::{Place, key, related};
-use crate::{Change, Fault, Operation, PlanStep, fault};
+use crate::{Change, Fault, FileBody, Operation, PlanStep, fault};
 
 /// What an action is about.
 struct Target {
@@ -34,6 +35,7 @@ impl Drafts<'_> {
         if change.operation != Operation::Create {
             return Err(not_offered(change));
         }
+        let payload = &with_plain_names(action, payload);
         let target = match &feature.kind {
             None => self.no_target(change)?,
             Some(kind) => {
@@ -172,6 +174,9 @@ impl Drafts<'_> {
         (kind, effect, mut act): (&str, &Effected, Act),
     ) -> Result<PlanStep, Fault> {
         let named = renamed(payload, effect);
+        for name in effect.key.keys() {
+            act.place.entry(name.clone()).or_insert_with(|| plain(&named[name]));
+        }
         let list = self.model.locate(kind, change.site.as_deref(), &named)?;
         let key = key::texts(&self.model.lists[list].binding, &named);
         let found = self.find(list, &key)?;
@@ -257,24 +262,41 @@ impl Drafts<'_> {
     }
 }
 
+/// The payload with the names of files as the vendor will write them.
+fn with_plain_names(action: &Action, payload: &Value) -> Value {
+    let mut payload = payload.clone();
+    for (name, _) in action.fields.iter().filter(|(_, field)| field.plain_name) {
+        if let Some(Value::String(name)) = payload.get_mut(name).and_then(|file| file.get_mut("name")) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            *name = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        }
+    }
+    payload
+}
+
 /// The payload under the names that the kind of the effect has for it.
 fn renamed(payload: &Value, effect: &Effected) -> Value {
     let mut named = payload.clone();
+    let place = place_of(&Place::new(), payload);
     for (own, other) in &effect.key {
-        named[own.as_str()] = payload.get(other).cloned().unwrap_or_default();
+        named[own.as_str()] = if other.contains('{') {
+            filled_json(&Value::from(other.as_str()), &place, "")
+        } else {
+            payload.get(other).cloned().unwrap_or_default()
+        };
     }
     named
 }
 
-/// The parameters of the paths: of the object, and beside them the single values of the payload.
+/// The parameters of the paths: of the object, and beside them the single values of the payload and the names of its files.
 fn place_of(target: &Place, payload: &Value) -> Place {
-    let single = payload
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(_, value)| !value.is_array() && !value.is_object());
-    let mut place: Place = single
-        .map(|(name, value)| (name.clone(), plain(value)))
+    let text_of = |value: &Value| match FileBody::of(value, "") {
+        Some(file) => file.name,
+        None => plain(value),
+    };
+    let all = payload.as_object().into_iter().flatten();
+    let mut place: Place = all
+        .map(|(name, value)| (name.clone(), text_of(value)))
         .filter(|(_, text)| !text.is_empty())
         .collect();
     place.extend(target.clone());

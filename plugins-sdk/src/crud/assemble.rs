@@ -19,6 +19,8 @@ const TOUCHES_MAX: usize = 256;
 const HOLES_MAX: usize = 64;
 /// Most objects of which a plan remembers the ids, to tell later what others added.
 const IDS_MAX: usize = 1000;
+const NOT_CANCELLABLE: &str =
+    "its jobs cannot be cancelled while they run, because there are too many of them";
 const AS_ASKED: &str = "the device is already as asked";
 
 impl Drafts<'_> {
@@ -30,13 +32,14 @@ impl Drafts<'_> {
     ) -> Result<ChangePlan, Fault> {
         let mut facts = Facts::default();
         let mut writer = Writer { vendor, holes: Holes::default() };
-        let mut planned: Vec<Planned> = Vec::new();
+        let (mut planned, mut cancels): (Vec<Planned>, Vec<Planned>) = (Vec::new(), Vec::new());
         for at in 0..self.all.len() {
             let draft = &self.all[at];
             if draft.is_open() && (draft.before.is_some() || draft.act.is_some()) {
                 writer.holes.found(at);
             }
             if let Some(call) = self.call(&mut writer, Stage::Apply, at)? {
+                cancels.extend(writer.cancel(self.writing(at), call.purpose));
                 planned.push(call);
                 facts.note(draft, self.kind(draft), &self.features[&draft.feature]);
             }
@@ -50,6 +53,7 @@ impl Drafts<'_> {
             }
             planned.extend(writer.activations(Stage::Restore, &facts.activations));
         }
+        with_cancels(&mut planned, cancels, &writer.holes, &mut facts);
         self.finish((planned, writer.holes), facts, steps, changes)
     }
 
@@ -59,15 +63,21 @@ impl Drafts<'_> {
 
     fn call(&self, writer: &mut Writer<'_>, stage: Stage, at: usize) -> Result<Option<Planned>, Fault> {
         let draft = &self.all[at];
-        let feature = &self.features[&draft.feature];
         let template = draft.list.filter(|_| stage == Stage::Restore);
         let template = template.and_then(|list| self.model.template_of(list));
-        let writing = Writing { at, draft, kind: self.kind(draft), feature, template: template.as_ref() };
+        let writing = Writing { template: template.as_ref(), ..self.writing(at) };
         match &draft.act {
             Some(act) if act.is_due => Ok(writer.act(stage, writing)),
             Some(_) => Ok(None),
             None => writer.write(stage, writing),
         }
+    }
+
+    /// One object with its bindings.
+    fn writing(&self, at: usize) -> Writing<'_> {
+        let draft = &self.all[at];
+        let feature = &self.features[&draft.feature];
+        Writing { at, draft, kind: self.kind(draft), feature, template: None }
     }
 
     fn finish(
@@ -95,6 +105,7 @@ impl Drafts<'_> {
             items: steps.len(),
             apply: roles(&planned, Stage::Apply),
             restore: roles(&planned, Stage::Restore),
+            abort: roles(&planned, Stage::Abort),
             is_unseen: self.is_unseen,
             lists: lists.iter().map(|at| self.mark(*at, self.is_small(&lists))).collect(),
             parts,
@@ -131,6 +142,7 @@ impl Drafts<'_> {
             danger: facts.danger,
             lockout_risk: facts.lockout_risk,
             warnings,
+            also: facts.also,
             base_digest: sdk_json::digest(&Value::Array(base)).to_vec(),
             inverse,
             holds: false,
@@ -183,7 +195,12 @@ impl Drafts<'_> {
             };
             if let Some(act) = &draft.act {
                 if act.is_due {
-                    let inverse = feature.action.as_ref()?.inverse.as_ref()?;
+                    let action = feature.action.as_ref()?;
+                    let inverse = action.inverse.as_ref()?;
+                    if action.inverse_deletes {
+                        out.push(change(inverse, Operation::Delete, payload));
+                        continue;
+                    }
                     let asked = draft.items.first().and_then(|at| changes.get(*at))?;
                     out.push(change(inverse, Operation::Create, self.asked_back(draft, feature, asked)?));
                 }
@@ -245,6 +262,19 @@ impl Drafts<'_> {
         }
         Some(back)
     }
+}
+
+/// Adds the calls that end jobs, unless the ids of the jobs are more than a plan may leave open.
+fn with_cancels(planned: &mut Vec<Planned>, cancels: Vec<Planned>, holes: &Holes, facts: &mut Facts) {
+    if cancels.is_empty() {
+        return;
+    }
+    let calls = planned.iter().chain(&cancels).map(|one| &one.call);
+    if holes.named_by(calls).len() > HOLES_MAX {
+        facts.warn(NOT_CANCELLABLE.to_owned());
+        return;
+    }
+    planned.extend(cancels);
 }
 
 fn roles(planned: &[Planned], stage: Stage) -> Vec<Role> {

@@ -2,13 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::binding::{Activation, FeatureBinding, Field, KindBinding, NewId, Revision, Sends, Verb};
+use super::binding::{
+    Action, Activation, Cancel, FeatureBinding, Field, FieldType, KindBinding, NewId, Revision, Sends, Verb,
+};
 use super::field::{Content, encode, plain, put};
 use super::holes::Holes;
 use super::part::Draft;
 use super::path::{filled, filled_with, with_query};
 use super::{Encoding, Place, Purpose, Vendor};
-use crate::{Fault, NativeCall, Stage, fault};
+use crate::{Fault, FileBody, FormPart, NativeCall, Stage, fault};
+
+/// Media type of files of which nothing more is known.
+const BYTES: &str = "application/octet-stream";
 
 /// A call with what it is for.
 pub(crate) struct Planned {
@@ -78,8 +83,17 @@ impl Writer<'_> {
             // A device that reads JSON wants some, even where it needs none.
             (Encoding::Json, _) => call(wire.path.clone()).with_json(&json_body(&wire)),
         };
-        // Each call names the state that it leads to; only those of `apply` are never sent twice in any case.
-        if stage == Stage::Apply { call } else { call.repeatable() }
+        // Each call names the state that it leads to; only those of `apply` and `abort` are never sent twice in any case.
+        if matches!(stage, Stage::Apply | Stage::Abort) { call } else { call.repeatable() }
+    }
+
+    /// The call of an action whose body has parts. Devices read the texts before they take a file.
+    fn in_parts(&self, wire: Wire<'_>, files: Vec<FormPart>) -> NativeCall {
+        let texts = wire.with.iter().chain(wire.fields.iter().map(|(name, value)| (name, value)));
+        let texts = texts.map(|(name, value)| FormPart::text(name.clone(), form_text(value)));
+        NativeCall::new(Stage::Apply, wire.method.method(), wire.path.clone())
+            .in_session(self.vendor.session())
+            .with_multipart(texts.chain(files).collect())
     }
 
     /// The write that turns what an object is into what it shall be.
@@ -88,7 +102,9 @@ impl Writer<'_> {
         let Some(kind) = of.kind else { return Ok(None) };
         let (from, to) = match stage {
             Stage::Restore => (draft.after.as_ref(), draft.before.as_ref()),
-            Stage::Apply | Stage::Confirm | Stage::Undo => (draft.before.as_ref(), draft.after.as_ref()),
+            Stage::Apply | Stage::Confirm | Stage::Undo | Stage::Abort => {
+                (draft.before.as_ref(), draft.after.as_ref())
+            }
         };
         let written = match (from, to) {
             (None, None) => None,
@@ -232,14 +248,19 @@ impl Writer<'_> {
         let call = if stage == Stage::Apply {
             let value = |(name, value): (&String, &Value)| {
                 let field = action.fields.get(name)?;
-                let is_sent = !value.is_null();
+                let is_sent = !value.is_null() && field.kind != FieldType::File;
                 is_sent.then(|| (field.at.clone().unwrap_or_else(|| name.clone()), encode(field, value)))
             };
             let fields = act.asked.iter().filter_map(value).collect();
             let path = filled(&action.path, &act.place, &act.id);
             let (root, with) = (action.root.as_deref(), filled_with(&action.with, &act.place, &act.id));
-            self.native(stage, Wire { method: action.method, path, root, fields, with })
-                .called(call_of(of.at))
+            let wire = Wire { method: action.method, path, root, fields, with };
+            let call = if action.multipart {
+                self.in_parts(wire, files_of(action, &act.asked))
+            } else {
+                self.native(stage, wire)
+            };
+            call.called(call_of(of.at))
         } else {
             let back = action.back.as_ref()?;
             let path = filled(&back.path, &act.place, &act.id);
@@ -253,6 +274,33 @@ impl Writer<'_> {
             self.native(stage, wire).only_after(call_of(of.at))
         };
         Some(Planned { call, purpose: Purpose::Act, part: of.kind.map(|_| of.at) })
+    }
+
+    /// The call that ends the job which a call of the apply starts, where the binding has one.
+    pub(crate) fn cancel(&mut self, of: Writing<'_>, purpose: Purpose) -> Option<Planned> {
+        let Writing { at, draft, feature, .. } = of;
+        let cancel: &Cancel = match purpose {
+            Purpose::Create => feature.create.as_ref()?.cancel.as_ref(),
+            Purpose::Update => feature.update.as_ref()?.cancel.as_ref(),
+            Purpose::Delete => feature.delete.as_ref()?.cancel.as_ref(),
+            Purpose::Act => feature.action.as_ref()?.cancel.as_ref(),
+            Purpose::Activate | Purpose::Cancel => None,
+        }?;
+        let (place, id) = match &draft.act {
+            Some(act) => (&act.place, &act.id),
+            None => (&draft.place, &draft.id),
+        };
+        let mut place = place.clone();
+        place.insert("job".to_owned(), self.holes.job(at, &call_of(at), &cancel.job));
+        let wire = Wire {
+            method: cancel.method,
+            path: filled(&cancel.path, &place, id),
+            root: None,
+            fields: Vec::new(),
+            with: filled_with(&cancel.with, &place, id),
+        };
+        let call = self.native(Stage::Abort, wire).only_after(call_of(at));
+        Some(Planned { call, purpose: Purpose::Cancel, part: of.kind.map(|_| at) })
     }
 
     /// The calls that make active what was written, each once.
@@ -270,6 +318,23 @@ impl Writer<'_> {
         };
         all.iter().map(call).collect()
     }
+}
+
+/// The files that an action sends, each behind its checksum where the device takes one.
+fn files_of(action: &Action, asked: &Content) -> Vec<FormPart> {
+    let mut parts = Vec::new();
+    for (name, value) in asked {
+        let Some(field) = action.fields.get(name).filter(|field| field.kind == FieldType::File) else {
+            continue;
+        };
+        let Some(file) = FileBody::of(value, BYTES) else { continue };
+        if let (Some(checksum), Some(digest)) = (&field.checksum, value.get("sha256").and_then(Value::as_str))
+        {
+            parts.push(FormPart::text(checksum.clone(), digest));
+        }
+        parts.push(FormPart::file(field.at.clone().unwrap_or_else(|| name.clone()), file));
+    }
+    parts
 }
 
 /// A value in a form; what is neither text nor number is written as JSON.

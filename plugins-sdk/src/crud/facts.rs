@@ -13,6 +13,8 @@ pub(crate) struct Facts {
     pub(crate) is_restorable: bool,
     pub(crate) activations: Vec<(Activation, Place)>,
     pub(crate) warnings: Vec<String>,
+    /// What happens beside what was asked for.
+    pub(crate) also: Vec<String>,
 }
 
 impl Default for Facts {
@@ -23,6 +25,7 @@ impl Default for Facts {
             is_restorable: true,
             activations: Vec::new(),
             warnings: Vec::new(),
+            also: Vec::new(),
         }
     }
 }
@@ -40,7 +43,10 @@ impl Facts {
         self.note_way_back(draft, kind, (feature, operation));
         for activation in &feature.activate {
             if let Some(reach) = &activation.reach {
-                self.warn(format!("activating this also acts on what others have saved: {reach}"));
+                let also = format!("activating this also acts on what others have saved: {reach}");
+                if !self.also.contains(&also) {
+                    self.also.push(also);
+                }
             }
             let call = |(known, place): &(Activation, Place)| {
                 (known.method, filled(&known.path, place, ""), filled_with(&known.with, place, ""))
@@ -86,7 +92,7 @@ impl Facts {
         }
     }
 
-    fn warn(&mut self, warning: String) {
+    pub(crate) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }

@@ -94,7 +94,9 @@ pub fn decode(field: &Field, value: &Value) -> Value {
         FieldType::Properties => properties::parse(field, &text),
         FieldType::Flag => json!(text == "1"),
         FieldType::Number => text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)),
-        FieldType::Text | FieldType::Secret | FieldType::List | FieldType::Json => json!(text),
+        FieldType::Text | FieldType::Secret | FieldType::List | FieldType::Json | FieldType::File => {
+            json!(text)
+        }
     }
 }
 
@@ -118,7 +120,7 @@ pub fn normal(field: &Field, value: &Value) -> Value {
 pub fn encode(field: &Field, value: &Value) -> Value {
     match value {
         other if field.kind == FieldType::Json && field.merge => without_nulls(other),
-        other if field.kind == FieldType::Json => other.clone(),
+        other if matches!(field.kind, FieldType::Json | FieldType::File) => other.clone(),
         Value::Object(parts) if field.kind == FieldType::Properties => json!(properties::print(field, parts)),
         Value::Array(items) => {
             json!(items.iter().map(plain).collect::<Vec<_>>().join(&field.separator))

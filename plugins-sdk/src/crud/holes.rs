@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Place;
 use super::binding::{KindBinding, Revision};
 use super::path::filled;
-use crate::{Hole, NativeBody, NativeCall};
+use crate::{Hole, NativeCall};
 
 const BEGIN: &str = "{{hole.";
 /// What an id that the device chooses may be.
@@ -16,6 +16,8 @@ const ID: &str = "[A-Za-z0-9_.:@~/ -]{1,200}";
 /// Stands for the id of an object that never came to be, or is gone, where a restore would take it away: the device has
 /// none of this id, and what was the position of the object is another one's by now.
 pub(crate) const ABSENT: &str = "no-such-object";
+/// What the id of a job may be.
+const JOB: &str = "[A-Za-z0-9_.:@!~/ -]{1,200}";
 /// What a digest or revision may be.
 const REVISION: &str = "[A-Za-z0-9_.:+/=-]{1,200}";
 
@@ -57,6 +59,14 @@ impl Holes {
         self.all.push(Hole::found(id_name(part), ID));
     }
 
+    /// What stands for the id of the job that a call starts.
+    pub(crate) fn job(&mut self, part: usize, call: &str, pointer: &str) -> String {
+        let hole = Hole::of_answer(format!("job_{part}"), call, pointer, JOB);
+        let reference = hole.reference();
+        self.all.push(hole);
+        reference
+    }
+
     /// What stands for a revision that is read right before the write; none where it would be read at a path that is not
     /// known before, or of an object that may not be there.
     pub(crate) fn revision(
@@ -91,12 +101,12 @@ impl Holes {
     }
 
     /// The holes that some call names; a plan has no others.
-    pub(crate) fn named_by<'c>(self, calls: impl Iterator<Item = &'c NativeCall> + Clone) -> Vec<Hole> {
-        let is_named = |hole: &Hole| {
+    pub(crate) fn named_by<'c>(&self, calls: impl Iterator<Item = &'c NativeCall> + Clone) -> Vec<Hole> {
+        let is_named = |hole: &&Hole| {
             let reference = hole.reference();
             calls.clone().any(|call| names(call, &reference))
         };
-        self.all.into_iter().filter(is_named).collect()
+        self.all.iter().filter(is_named).cloned().collect()
     }
 }
 
@@ -106,23 +116,13 @@ fn same_source(one: &Hole, other: &Hole) -> bool {
 }
 
 fn names(call: &NativeCall, reference: &str) -> bool {
-    let is_in_body = match &call.body {
-        NativeBody::Json(text) => text.contains(reference),
-        NativeBody::Form(fields) => fields.iter().any(|(_, value)| value.contains(reference)),
-        NativeBody::None => false,
-    };
-    is_in_body || call.path.contains(reference)
+    call.texts().iter().any(|text| text.contains(reference)) || call.path.contains(reference)
 }
 
 /// The places in the plan of the objects whose ids a call leaves open.
 pub(crate) fn ids_of(call: &NativeCall) -> Vec<usize> {
-    let mut texts = vec![call.path.as_str()];
-    match &call.body {
-        NativeBody::Json(text) => texts.push(text),
-        NativeBody::Form(fields) => texts.extend(fields.iter().map(|(_, value)| value.as_str())),
-        NativeBody::None => {}
-    }
-    let named = texts.into_iter().flat_map(|text| text.split(BEGIN).skip(1));
+    let named =
+        call.texts().into_iter().chain([call.path.as_str()]).flat_map(|text| text.split(BEGIN).skip(1));
     let id = |rest: &str| rest.split_once("}}")?.0.strip_prefix("id_")?.parse().ok();
     let mut all: Vec<usize> = named.filter_map(id).collect();
     all.sort_unstable();

@@ -6,6 +6,8 @@
 //! need calls that activate what was written, and answers may be jobs at the device. [`binding`] has the grammar. A
 //! vendor adds a [`Vendor`]: how its answers tell a success from a refusal.
 //!
+//! A kind that is a file has a binding of its own ([`FileBinding`]): which request it is the answer to.
+//!
 //! A kind has one binding for how its objects are found and what their fields are; each feature that writes it has
 //! another for the routes of the write. Values have two forms: that of the payload, in which they are planned and
 //! compared, and that of the vendor, which only [`field`] knows.
@@ -19,6 +21,7 @@ mod compare;
 mod expressed;
 mod facts;
 pub mod field;
+mod files;
 mod given;
 mod holes;
 mod joined;
@@ -46,9 +49,10 @@ use serde_json::Value;
 
 use crate::{Fault, Host, Response, Task};
 
-pub use binding::{FeatureBinding, KindBinding, Shape};
+pub use binding::{FeatureBinding, FileBinding, KindBinding, Shape};
 pub use compare::compare;
 pub use expressed::{Asked, Expressed, every_object, express, refused};
+pub use files::fetch;
 pub use modelled::{Modelled, list_model};
 pub use objects::{get_object, list_objects};
 pub use path::escaped;
@@ -69,6 +73,8 @@ pub enum Purpose {
     Activate,
     /// Does what an action says.
     Act,
+    /// Ends the job that another call started.
+    Cancel,
 }
 
 /// What a good answer to a write means.

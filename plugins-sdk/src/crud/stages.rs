@@ -49,6 +49,8 @@ pub fn ready(
         }
         // Nothing is provisional on such a device.
         Stage::Confirm | Stage::Undo => Ok(Readiness::Nothing(Completion::default())),
+        // Whether the job still runs, its end tells.
+        Stage::Abort => Ok(Readiness::send(left)),
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Token {
     /// What each call of a stage is for.
     pub(crate) apply: Vec<Role>,
     pub(crate) restore: Vec<Role>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) abort: Vec<Role>,
     /// Nothing of what the plan does can be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unseen: bool,
@@ -53,6 +55,7 @@ enum Word {
     Delete,
     Activate,
     Act,
+    Cancel,
 }
 
 impl Role {
@@ -63,6 +66,7 @@ impl Role {
             Purpose::Delete => Word::Delete,
             Purpose::Activate => Word::Activate,
             Purpose::Act => Word::Act,
+            Purpose::Cancel => Word::Cancel,
         };
         Role { purpose, part, ids }
     }
@@ -74,6 +78,7 @@ impl Role {
             Word::Delete => Purpose::Delete,
             Word::Activate => Purpose::Activate,
             Word::Act => Purpose::Act,
+            Word::Cancel => Purpose::Cancel,
         }
     }
 }
@@ -83,6 +88,7 @@ impl Token {
         match stage {
             Stage::Apply => &self.apply,
             Stage::Restore => &self.restore,
+            Stage::Abort => &self.abort,
             Stage::Confirm | Stage::Undo => &[],
         }
     }

@@ -10,6 +10,7 @@ mod actions;
 mod case;
 mod difference;
 mod exception;
+mod files;
 mod objects;
 mod package;
 mod written;
@@ -24,6 +25,7 @@ use serde_json::Value;
 pub use case::schema;
 pub use difference::holds;
 pub use exception::{Exception, Rule};
+pub use files::{Wanted, every_file};
 pub use package::package;
 pub use written::{ModelCase, every_model_write};
 

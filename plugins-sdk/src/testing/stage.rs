@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::{FakeHost, refused};
 use crate::{
-    Adapter, Auth, Body, Change, ChangePlan, Completion, Effect, Fault, FaultExt, Header, HoleSource,
-    NativeBody, NativeCall, Outcome, Readiness, Request, Response, Sent, Stage, fault,
+    Adapter, Auth, Body, Change, ChangePlan, Completion, Effect, Fault, FaultExt, FormPart, Header,
+    HoleSource, NativeBody, NativeCall, Outcome, Part, PartValue, Readiness, Request, Response, Sent, Stage,
+    fault,
 };
 
 /// Most polls of one task.
@@ -122,6 +123,9 @@ impl FakeHost<'_> {
             return Err(refused("not-approved", format!("{} is a read, and a plan sends it", request.path)));
         }
         self.left.borrow_mut().extend(call.id.clone());
+        if call.stage != Stage::Abort {
+            self.last.replace(call.id.clone());
+        }
         let answer = self.exchange(request, &auth).map_err(|fault| fault.with_effect(Effect::Possible));
         if let Ok(answer) = &answer {
             self.keep(plan, call, answer);
@@ -171,15 +175,23 @@ impl FakeHost<'_> {
                 NativeBody::Form(fields) => {
                     fields.iter_mut().for_each(|(_, field)| *field = field.replace(&reference, &text));
                 }
-                NativeBody::None => {}
+                NativeBody::Multipart(parts) => parts.iter_mut().for_each(|part| {
+                    if let PartValue::Text(value) = &mut part.value {
+                        *value = value.replace(&reference, &text);
+                    }
+                }),
+                NativeBody::None | NativeBody::File(_) => {}
             }
         }
         Ok(filled)
     }
 
-    /// Whether the call takes back one that never left. A host through which no call left knows nothing of the apply, and
-    /// leaves nothing out.
+    /// Whether the call takes back one that never left, or ends a job that does not run. A host through which no call left
+    /// knows nothing of the apply, and leaves nothing out.
     fn is_left_out(&self, call: &NativeCall) -> bool {
+        if call.stage == Stage::Abort {
+            return *self.last.borrow() != call.only_after;
+        }
         let left = self.left.borrow();
         !left.is_empty() && call.only_after.as_ref().is_some_and(|id| !left.contains(id))
     }
@@ -201,7 +213,16 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-/// The request that the host makes of a reviewed call.
+/// A part of a form; in the place of a file's bytes stands its reference.
+fn part_of(part: &FormPart) -> Part {
+    let (filename, content_type, content) = match &part.value {
+        PartValue::Text(text) => (None, None, text),
+        PartValue::File(file) => (Some(file.name.clone()), Some(file.content_type.clone()), &file.file),
+    };
+    Part { name: part.name.clone(), filename, content_type, content: content.clone().into_bytes() }
+}
+
+/// The request that the host makes of a reviewed call. In the place of a file's bytes stands its reference.
 fn request_of(call: &NativeCall) -> (Request, Auth) {
     let mut request = Request::new(call.method, call.path.clone());
     request.headers = call
@@ -213,6 +234,8 @@ fn request_of(call: &NativeCall) -> (Request, Auth) {
         NativeBody::None => Body::None,
         NativeBody::Json(text) => Body::Json(text.clone()),
         NativeBody::Form(fields) => Body::Form(fields.clone()),
+        NativeBody::File(file) => Body::Bytes((file.content_type.clone(), file.file.clone().into_bytes())),
+        NativeBody::Multipart(parts) => Body::Multipart(parts.iter().map(part_of).collect()),
     };
     (request, call.session.clone().map_or(Auth::None, Auth::session))
 }

@@ -1,7 +1,7 @@
 //! Features that do something instead of writing an object.
 
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Fault, FaultExt, Operation, Stage, Standing};
+use heddle_sdk::{Adapter, Fault, FaultExt, NativeBody, Operation, PartValue, Stage, Standing};
 use serde_json::json;
 
 use super::*;
@@ -175,4 +175,32 @@ fn an_action_may_move_its_object_to_other_paths() {
             assert!(matches!(standing::<Form>(&host, &changes, &plan), Standing::Before));
         }
     }
+}
+
+#[test]
+fn a_file_is_a_part_behind_its_checksum_and_its_name_tells_what_appears() {
+    let (device, description) = (Device::new(), description());
+    let digest = "d".repeat(64);
+    let file = json!({
+        "reference": format!("hdl-file:{digest}"), "name": "a b.img", "size_bytes": 7, "sha256": digest,
+    });
+    let changes = [create("load", &json!({ "vmid": 100, "text": "now", "file": file }))];
+    let plan = Form::plan(&device.host(&description), &changes).unwrap();
+    let [apply, restore] = &plan.native[..] else { panic!("two calls: {:?}", plan.native) };
+    let NativeBody::Multipart(parts) = &apply.body else { panic!("parts: {apply:?}") };
+    let texts: Vec<_> = parts.iter().map(|part| (part.name.as_str(), part.as_text())).collect();
+    let expected = [
+        ("algorithm", Some("sha256")),
+        ("text", Some("now")),
+        ("digest", Some(digest.as_str())),
+        ("image", None),
+    ];
+    assert_eq!(texts, expected, "the file comes last");
+    let PartValue::File(sent) = &parts[3].value else { panic!("a file: {parts:?}") };
+    assert_eq!((sent.file.strip_prefix("hdl-file:"), sent.name.as_str()), (Some(digest.as_str()), "a_b.img"));
+    assert_eq!(restore.path, "/nodes/n1/guests/100/snapshots/of-a_b.img");
+    let inverse = &plan.inverse.unwrap()[0];
+    let payload: Value = serde_json::from_str(&inverse.payload).unwrap();
+    assert_eq!((inverse.feature.as_str(), inverse.operation), ("rig.snapshots", Operation::Delete));
+    assert_eq!(payload, json!({ "vmid": 100, "name": "of-a_b.img" }));
 }

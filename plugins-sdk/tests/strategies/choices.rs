@@ -61,7 +61,7 @@ fn a_template_tells_what_a_new_object_has_and_generated_values_are_left_to_the_d
         (&json!("psk"), None),
         "under the root: {sent}"
     );
-    assert!(plan.warnings.iter().any(|warning| warning.contains("all tunnels")), "{:?}", plan.warnings);
+    assert!(plan.also.iter().any(|also| also.contains("all tunnels")), "{:?}", plan.also);
 }
 
 #[test]

@@ -71,6 +71,58 @@ fn an_action_may_be_a_task() {
 }
 
 #[test]
+fn the_job_of_an_action_is_ended_by_the_id_in_its_answer() {
+    let (device, description) = (Device::new(), description());
+    let host = device.host(&description);
+    let changes =
+        [create("clone", &json!({ "vmid": 100, "newid": 101 })), create("start", &json!({ "vmid": 100 }))];
+    let plan = Form::plan(&host, &changes).unwrap();
+    let ends: Vec<_> = plan.native.iter().filter(|call| call.stage == Stage::Abort).collect();
+    assert_eq!(ends.len(), 1, "only the clone has a way: {:?}", plan.native);
+    assert_eq!(
+        (ends[0].path.as_str(), ends[0].only_after.as_deref()),
+        ("/nodes/n1/jobs/{{hole.job_0}}", Some("w0"))
+    );
+    assert!(!ends[0].repeatable);
+    device.slow.replace(Some("/clone".to_owned()));
+    assert!(matches!(send_stage::<Form>(&host, Stage::Apply, &changes, &plan).unwrap(), Outcome::Pending(_)));
+    send_stage::<Form>(&host, Stage::Abort, &changes, &plan).unwrap();
+    assert_eq!(device.writes.borrow().last().unwrap(), "Delete /nodes/n1/jobs/t1");
+    // The next call has no job of its own, and the one before has ended.
+    go_on_stage::<Form>(&host, Stage::Apply, &changes, &plan, 1).unwrap();
+    device.writes.take();
+    send_stage::<Form>(&host, Stage::Abort, &changes, &plan).unwrap();
+    assert!(device.writes.borrow().is_empty());
+}
+
+#[test]
+fn a_write_that_is_a_job_is_ended_like_an_action() {
+    let (device, mut description) = (Device::new(), description());
+    let features = description["features"].as_array_mut().unwrap();
+    let zone = features.iter_mut().find(|feature| feature["id"] == "rig.zone").unwrap();
+    let cancel = json!({ "method": "DELETE", "path": "/jobs/{job}", "job": "/task" });
+    for word in ["create", "update", "delete"] {
+        zone["binding"][word]["cancel"] = cancel.clone();
+    }
+    let host = device.host(&description);
+    let ways = |plan: &ChangePlan| plan.native.iter().filter(|call| call.stage == Stage::Abort).count();
+    let made = [create("zone", &json!({ "name": "lan" }))];
+    assert_eq!(ways(&Json::plan(&host, &made).unwrap()), 1);
+    // A plan that would leave more open than a server takes goes without.
+    let many: Vec<_> = (0..24).map(|n| create("zone", &json!({ "name": format!("z{n}") }))).collect();
+    let rules = (0..24).map(|n| {
+        create("rule", &json!({ "name": format!("r{n}"), "target": format!("z{n}"), "action": "pass" }))
+    });
+    let plan = Json::plan(&host, &many.into_iter().chain(rules).collect::<Vec<_>>()).unwrap();
+    assert_eq!(ways(&plan), 0);
+    assert!(
+        plan.warnings.iter().any(|warning| warning.contains("cannot be cancelled")),
+        "{:?}",
+        plan.warnings
+    );
+}
+
+#[test]
 fn warnings_of_the_device_are_told() {
     let (device, description) = (Device::new(), description());
     let host = device.host(&description);

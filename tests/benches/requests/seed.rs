@@ -80,6 +80,7 @@ async fn add_objects(tx: &mut Tx, app: &App, place: (OrgId, SiteId, ControllerId
             "members": [{ "port": "lan1", "tagged": true }, { "port": "lan2", "tagged": false }],
         }),
         digest: n.to_string(),
+        contents_digest: n.to_string(),
         searched: format!("vlan-{n}"),
     };
     let objects: Vec<Storable> = (0..DEVICES_PER_SITE).map(object).collect();

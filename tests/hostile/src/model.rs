@@ -64,6 +64,7 @@ pub(crate) fn page(
         return Err(match kind {
             "denied" => fault::denied("the user may not see it"),
             "unsupported" => fault::unsupported("the device has no such list"),
+            "connection" => fault::connection("the device does not answer"),
             _ => fault::generic("the list broke off"),
         });
     }

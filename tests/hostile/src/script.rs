@@ -3,8 +3,8 @@
 
 use heddle_sdk::{
     Auth, ChangePlan, Comparison, Completion, Danger, Effect, Fault, FaultExt, FoundValue, Hole, Host,
-    Method, NativeCall, Outcome, PlanStep, Readiness, Request, Response, Sent, Stage, Standing, Start, Task,
-    fault,
+    ItemResult, Method, NativeCall, Outcome, PlanStep, Readiness, Request, Response, Sent, Stage, Standing,
+    Start, Task, fault,
 };
 use serde_json::{Value, json};
 
@@ -17,11 +17,12 @@ fn texts(value: &Value) -> Vec<String> {
     items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-const STAGES: [(Stage, &str); 4] = [
+const STAGES: [(Stage, &str); 5] = [
     (Stage::Apply, "apply"),
     (Stage::Confirm, "confirm"),
     (Stage::Undo, "undo"),
     (Stage::Restore, "restore"),
+    (Stage::Abort, "abort"),
 ];
 
 pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
@@ -51,6 +52,7 @@ pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: vec![],
+        also: texts(&told["also"]),
         base_digest: vec![7; 32],
         inverse: None,
         holds: told["holds"] == true,
@@ -129,8 +131,19 @@ fn outcome(told: &Value) -> Result<Outcome, Fault> {
     Ok(Outcome::Done(Completion {
         needs: texts(&told["needs"]),
         found: found(told),
+        items: items(told),
         ..Completion::default()
     }))
+}
+
+/// `{"items": [null, {fault}]}`: what came of each change, in their order.
+fn items(told: &Value) -> Vec<ItemResult> {
+    let told = told["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let result = |(index, told): (u32, &Value)| match told {
+        Value::Null => ItemResult::done(index),
+        told => ItemResult::failed(index, fault_of(told)),
+    };
+    (0..).zip(told).map(result).collect()
 }
 
 fn fault_of(told: &Value) -> Fault {

@@ -66,6 +66,7 @@ pub(crate) fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fa
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: vec![],
+        also: vec![],
         base_digest: vec![7; 32],
         inverse: None,
         holds: false,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use heddle_adapter_kit::{Surface, kind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -189,4 +190,46 @@ impl<'n> Name<'n> {
 /// The parameters of a path.
 pub(super) fn params(path: &str) -> Vec<&str> {
     path.split(['/', '?', '&', '=']).filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
+}
+
+/// How deep the fields of objects are compared.
+const DEPTH_MAX: usize = 4;
+
+/// The fields of each route's body, with those inside them, and the parameters of its query.
+pub(super) fn surface(facts: &Facts) -> Surface {
+    let of_route = |(name, route): (&String, &Route)| {
+        let mut types = BTreeMap::new();
+        if let Some(body) = &route.body {
+            add_fields(facts, &Leaf::parse(body), "", 0, &mut types);
+        }
+        let query =
+            route.query.iter().map(|(name, text)| (name, Leaf::parse(text.as_str().unwrap_or_default())));
+        types.extend(query.map(|(name, leaf)| (format!("?{name}"), in_words(&leaf))));
+        (name.clone(), types)
+    };
+    facts.routes.iter().map(of_route).collect()
+}
+
+fn add_fields(facts: &Facts, leaf: &Leaf, prefix: &str, depth: usize, types: &mut BTreeMap<String, String>) {
+    if depth == DEPTH_MAX {
+        return;
+    }
+    for (name, field) in facts.fields(leaf) {
+        let name = format!("{prefix}{name}");
+        types.insert(name.clone(), in_words(&field));
+        add_fields(facts, &field, &format!("{name}."), depth + 1, types);
+    }
+}
+
+fn in_words(leaf: &Leaf) -> String {
+    let word = match leaf.kind {
+        Kind::Text => "text",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+        Kind::Any => "anything",
+        Kind::Object(_) => "object",
+    };
+    let word = if leaf.is_array { format!("list of {word}") } else { word.to_owned() };
+    kind(&word, leaf.is_required, &leaf.values)
 }

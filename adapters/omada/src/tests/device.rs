@@ -109,7 +109,7 @@ impl Device {
         self.left.borrow_mut().clear();
     }
 
-    fn exchange(&self, request: &Request, auth: &Auth) -> Response {
+    pub(super) fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         self.asked.set(self.asked.get() + 1);
         let method = method_word(request.method);
         if !package().is_read(request) {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use heddle_adapter_kit::{Made, Operation, Routes, Rows, noun, parsed};
 use serde_json::{Value, json};
 
-use super::judged::{Action, Apply, Read, Service};
+use super::judged::{Action, Apply, File, Read, Service};
 use super::overlay::{Command, Facts, Item, Overlay};
 use super::routes;
 
@@ -41,6 +41,9 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
     }
     for (id, read) in &parsed::<Read>(&overlay.reads)? {
         maker.read(id, read).with_context(|| format!("read '{id}'"))?;
+    }
+    for (id, file) in &parsed::<File>(&overlay.files)? {
+        maker.file(id, file).with_context(|| format!("file '{id}'"))?;
     }
     for controller in &overlay.models {
         maker.model(controller).with_context(|| format!("model '{controller}'"))?;

@@ -99,6 +99,19 @@ fn yes() -> bool {
     true
 }
 
+/// A route that answers a file.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) title: String,
+    /// Module, controller, command and path values: constants, or names in braces. `{key}` says which of several files.
+    pub(super) route: String,
+    pub(super) name: String,
+    pub(super) content_type: Option<String>,
+    /// The other names in braces, which a person gives.
+    pub(super) filters: Vec<String>,
+}
+
 /// A route that is only read.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

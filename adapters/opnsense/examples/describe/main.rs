@@ -9,5 +9,4 @@ mod overlay;
 mod reads;
 mod routes;
 
-// Reads that answer no JSON are left out: the host hands none of them on.
-heddle_adapter_kit::program!(grammar::make, writes: 950, reads: 930);
+heddle_adapter_kit::program!(grammar::make, overlay::surface, writes: 950, reads: 960);

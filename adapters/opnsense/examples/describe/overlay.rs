@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::Class;
+use heddle_adapter_kit::{Class, Surface, kind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -87,6 +87,8 @@ pub(super) struct Overlay {
     pub(super) applies: Map<String, Value>,
     pub(super) actions: Map<String, Value>,
     pub(super) reads: Map<String, Value>,
+    /// What the firewall answers as a file.
+    pub(super) files: Map<String, Value>,
     /// Controllers whose whole model is read at once.
     pub(super) models: Vec<String>,
     /// Routes that lead to what another route leads to, which a feature or kind is made of.
@@ -173,4 +175,25 @@ pub(super) struct FieldJudgements {
 pub(super) struct Takes {
     pub(super) item: String,
     pub(super) field: String,
+}
+
+/// The fields of items and settings, and the path values of commands, by their names in the facts.
+pub(super) fn surface(facts: &Facts) -> Surface {
+    let of_node = |(node, fields): (&String, &Vec<FieldFacts>)| {
+        let types = fields
+            .iter()
+            .map(|field| (field.name.clone(), kind(&field.kind, field.required, &field.options)));
+        (node.clone(), types.collect())
+    };
+    let of_controller = |(path, controller): (&String, &Controller)| {
+        let commands = controller.commands.iter();
+        let of_command = commands.map(|(name, command)| {
+            let params = command.params.iter().enumerate();
+            let types =
+                params.map(|(at, param)| (param.clone(), kind("path value", at < command.needed, &[])));
+            (format!("/api/{path}/{name}"), types.collect())
+        });
+        of_command.collect::<Vec<_>>()
+    };
+    facts.fields.iter().map(of_node).chain(facts.controllers.iter().flat_map(of_controller)).collect()
 }

@@ -5,7 +5,7 @@ use heddle_adapter_kit::{noun, say};
 use serde_json::json;
 
 use super::grammar::{Maker, grid};
-use super::judged::Read;
+use super::judged::{File, Read};
 use super::routes::plain;
 
 impl Maker<'_> {
@@ -61,6 +61,21 @@ impl Maker<'_> {
         }
         say(&mut binding, "fields", fields);
         self.rows.add_kind(id, route.area, &read.title, binding)
+    }
+
+    /// What the host keeps as a file.
+    pub(super) fn file(&mut self, id: &str, file: &File) -> anyhow::Result<()> {
+        let route = self.route(&file.route)?;
+        self.routes.read(plain(&route.path));
+        let is_given = |name: &String| name == "key" || file.filters.contains(name);
+        ensure!(route.named.iter().all(is_given), "nothing gives {:?} of its path", route.named);
+        let mut binding = json!({ "noun": noun(&file.title), "file": { "path": route.path } });
+        for name in &file.filters {
+            binding["file"]["filters"][name.as_str()] = json!({ "param": name, "required": true });
+        }
+        let mut said = json!({ "name": file.name });
+        say(&mut said, "content-type", file.content_type.clone());
+        self.rows.add_file((id, route.area), &file.title, said, binding)
     }
 
     /// The whole model of a controller, in one answer.

@@ -82,7 +82,7 @@ impl Device {
         host
     }
 
-    fn exchange(&self, request: &Request, auth: &Auth) -> Response {
+    pub(super) fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         assert!(matches!(auth, Auth::Session(name) if name == SESSION), "{auth:?}");
         self.asked.set(self.asked.get() + 1);
         let method = method_word(request.method);

@@ -1,10 +1,11 @@
 //! Who the firewall is, what is behind it, and every kind of object.
 
 use heddle_lab_opnsense::{Release, Settings};
-use heddle_sdk::{Adapter as _, Attribute, Availability, Fault, FaultExt, Listing};
+use heddle_sdk::testing::conformance::{Wanted, every_file};
+use heddle_sdk::{Adapter as _, Attribute, Availability, Fault, FaultExt, Fetching, Listing};
 use serde_json::Value;
 
-use super::device::{Device, description};
+use super::device::{Device, description, package};
 use crate::Opnsense;
 
 #[test]
@@ -121,7 +122,7 @@ fn rows_of_live_data_come_in_pages_and_each_once() {
 fn every_kind_is_listed_and_nothing_but_reads_is_sent() {
     let device = Device::new();
     let (stored, mut failures) = (device.stored(), Vec::new());
-    for kind in description()["kinds"].as_array().unwrap() {
+    for kind in description()["kinds"].as_array().unwrap().iter().filter(|kind| kind["file"].is_null()) {
         let id = kind["id"].as_str().unwrap();
         let filter = needed_filters(&kind["binding"]);
         match Opnsense::list_objects(&device.host(), &Listing { filter: &filter, ..Listing::of(id, 1000) }) {
@@ -141,6 +142,49 @@ fn every_kind_is_listed_and_nothing_but_reads_is_sent() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(device.stored(), stored);
+}
+
+#[test]
+fn every_file_is_fetched_and_nothing_but_reads_is_sent() {
+    let device = Device::new();
+    let capture =
+        serde_json::json!({ "packetcapture": { "settings": { "interface": "lan", "fam": "any" } } });
+    device.person("diagnostics/packet_capture/set", &capture);
+    let body = serde_json::json!({ "name": "guests", "content": "UEsFBg==" });
+    device.person("captiveportal/template/save_template", &body);
+    let stored = device.stored();
+    let first = |kind: &str| {
+        let page = Opnsense::list_objects(&device.host(), &Listing::of(kind, 1)).unwrap();
+        Wanted::of(&page.items[0].reference.key)
+    };
+    let before = device.posts.get();
+    let wanted = |kind: &str| match kind {
+        "core.config-revision-backup" => first("core.config-revision"),
+        "diagnostics.health-export" => Wanted::of("system-memory").by("detail", "0"),
+        "diagnostics.capture-export" => first("diagnostics.capture"),
+        "diagnostics.insight-export" => Wanted::default()
+            .by("provider", "FlowSourceAddrTotals")
+            .by("from", "1700000000")
+            .by("to", "1700003600")
+            .by("resolution", "3600"),
+        "captiveportal.template-export" => Wanted::of("guests"),
+        _ => Wanted::default(),
+    };
+    assert_eq!(every_file(&device, package(), wanted), 20);
+    assert_eq!((device.stored(), device.posts.get()), (stored, before));
+}
+
+#[test]
+fn file_that_the_firewall_does_not_have_is_not_found() {
+    let device = Device::new();
+    let missing = Fetching { key: Some("config-1.xml"), ..Fetching::of("core.config-revision-backup") };
+    let fault = Opnsense::fetch_file(&device.host(), &missing).unwrap_err();
+    assert!(matches!(fault, Fault::NotFound(_)), "{fault:?}");
+    let unnamed = Fetching::of("core.config-revision-backup");
+    assert!(matches!(Opnsense::fetch_file(&device.host(), &unnamed).unwrap_err(), Fault::Invalid(_)));
+    device.lab().fault(heddle_lab::Fault::vendor("login_page", Value::Null));
+    let page = Opnsense::fetch_file(&device.host(), &Fetching::of("core.config-backup")).unwrap_err();
+    assert!(matches!(page, Fault::NotReady(_)), "{page:?}");
 }
 
 #[test]

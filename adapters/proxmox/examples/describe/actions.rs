@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{self, Field, STEERING, Uses};
 use super::grammar::{Maker, schema, time_limit};
 use super::overlay::{Action, FieldFacts, FieldJudgements};
-use super::places::{BASE, name_schema, renamed, variables};
+use super::places::{self, BASE, name_schema, renamed, variables};
 
 impl Maker<'_> {
     pub(super) fn action(&mut self, id: &str, action: &Action) -> anyhow::Result<()> {
@@ -38,7 +38,7 @@ impl Maker<'_> {
         let needed = fields.iter().filter(|field| field.is_required && !required.contains(&field.name));
         let needed: Vec<String> = needed.map(|field| field.name.clone()).collect();
         required.extend(needed);
-        let binding = self.action_binding(method, &path, action, &fields);
+        let binding = self.action_binding((method, &path, route.task), action, &fields);
         let names: Vec<String> = key.into_iter().map(|(name, _)| name).collect();
         let operation = Operation {
             word: "create",
@@ -58,7 +58,12 @@ impl Maker<'_> {
         })
     }
 
-    fn action_binding(&self, method: &str, path: &str, action: &Action, fields: &[Field]) -> Value {
+    fn action_binding(
+        &self,
+        (method, path, is_task): (&str, &str, bool),
+        action: &Action,
+        fields: &[Field],
+    ) -> Value {
         let by_name: Map<String, Value> =
             fields.iter().map(|field| (field.name.clone(), field.binding.clone())).collect();
         let mut act = json!({ "path": format!("{BASE}{path}"), "summary": action.summary });
@@ -73,6 +78,9 @@ impl Maker<'_> {
             back["path"] = json!(format!("{BASE}{}", back["path"].as_str().unwrap_or_default()));
             act["back"] = back;
         }
+        say(&mut act, "cancel", places::cancel(&format!("{BASE}{path}")).filter(|_| is_task));
+        say(&mut act, "multipart", action.file.is_some());
+        say(&mut act, "inverse-deletes", action.inverse_deletes);
         say(&mut act, "inverse", action.inverse.as_deref().map(|inverse| self.rows.id(inverse)));
         let mut binding = json!({ "action": act });
         say(&mut binding, "kind", action.kind.clone());
@@ -105,6 +113,7 @@ impl Maker<'_> {
                 && !STEERING.contains(&name.as_str())
                 && !action.omit.contains(name)
                 && !action.with.contains_key(name)
+                && !action.file.as_ref().is_some_and(|file| [&file.param, &file.checksum].contains(&name))
                 && (action.only.is_empty() || action.only.contains(name))
         };
         let judged = FieldJudgements {
@@ -119,6 +128,7 @@ impl Maker<'_> {
         }
         let chosen: Vec<&FieldFacts> = facts.iter().filter(is_meant).copied().collect();
         let uses = |facts| Uses { create: Some(facts), update: None, has_update: false };
-        Ok(chosen.into_iter().flat_map(|facts| fields::all(uses(facts), &judged, &[])).collect())
+        let files = action.file.iter().map(fields::file);
+        Ok(chosen.into_iter().flat_map(|facts| fields::all(uses(facts), &judged, &[])).chain(files).collect())
     }
 }

@@ -6,10 +6,12 @@ use heddle_adapter_kit::say;
 use heddle_adapter_kit::schema::{self, nullable, object};
 use serde_json::{Map, Number, Value, json};
 
-use super::overlay::{FieldFacts, FieldJudgements};
+use super::overlay::{FieldFacts, FieldJudgements, FileFacts};
 
 const TEXT_CHARS_MAX: u32 = 32_768;
 const LIST_ITEMS_MAX: u32 = 1024;
+/// Characters of the id of an uploaded file.
+const ID_CHARS: u32 = 36;
 /// Parameters that steer a write and are no fields.
 pub(super) const STEERING: [&str; 6] =
     ["digest", "delete", "background_delay", "skiplock", "revert", "lock-token"];
@@ -75,6 +77,19 @@ pub(super) fn all(uses: Uses<'_>, judged: &FieldJudgements, key: &[String]) -> V
         (0..count(&facts.name)).map(|number| one(format!("{}{number}", facts.name))).collect()
     } else {
         vec![one(facts.name.clone())]
+    }
+}
+
+/// The field of an uploaded file.
+pub(super) fn file(facts: &FileFacts) -> Field {
+    Field {
+        name: "file".to_owned(),
+        binding: json!({ "type": "file", "at": facts.param, "checksum": facts.checksum, "plain-name": true }),
+        schema: json!({ "type": "string", "x-file": true, "maxLength": ID_CHARS, "description": facts.describe }),
+        definition: None,
+        is_required: true,
+        in_create: true,
+        in_update: false,
     }
 }
 

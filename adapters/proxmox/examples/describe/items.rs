@@ -79,6 +79,8 @@ impl<'f> Maker<'f> {
             if written.method != "POST" {
                 binding[word]["method"] = json!(written.method);
             }
+            let is_task = self.routes.find(&written.route())?.1.task;
+            say(&mut binding[word], "cancel", places::cancel(&written.path).filter(|_| is_task));
         }
         if made.create.is_some() {
             binding["create"]["id"] = new_id(item);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::Class;
+use heddle_adapter_kit::{Class, Surface, kind};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
@@ -21,8 +21,9 @@ pub(super) struct Route {
     pub(super) area: String,
     /// Places in the list of fields.
     pub(super) fields: Vec<usize>,
-    #[serde(default, rename = "task")]
-    _task: bool,
+    /// It answers the id of a task.
+    #[serde(default)]
+    pub(super) task: bool,
     #[serde(default, rename = "ticket")]
     _ticket: bool,
     /// Type of the answer.
@@ -188,10 +189,14 @@ pub(super) struct Action {
     pub(super) effect: Option<Value>,
     pub(super) back: Option<Value>,
     pub(super) inverse: Option<String>,
+    /// The inverse deletes what the action made.
+    pub(super) inverse_deletes: bool,
     pub(super) danger: Option<String>,
     pub(super) danger_if: Vec<Value>,
     pub(super) lockout: bool,
     pub(super) time: Option<String>,
+    /// The parameter that takes an uploaded file; the body has parts then.
+    pub(super) file: Option<FileFacts>,
     pub(super) omit: Vec<String>,
     /// The only fields that it takes; all where empty.
     pub(super) only: Vec<String>,
@@ -203,6 +208,16 @@ pub(super) struct Action {
     pub(super) rename: BTreeMap<String, String>,
     /// Other routes that this one makes needless.
     pub(super) covers: Vec<String>,
+}
+
+/// A parameter that takes an uploaded file, which payloads call `file`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileFacts {
+    pub(super) param: String,
+    /// The parameter that takes its SHA-256.
+    pub(super) checksum: String,
+    pub(super) describe: String,
 }
 
 /// A route that is only read.
@@ -218,4 +233,16 @@ pub(super) struct Read {
     pub(super) key: Vec<String>,
     /// The only fields that are shown; all where empty.
     pub(super) fields: Map<String, Value>,
+}
+
+/// The parameters of each route, and what it answers.
+pub(super) fn surface(facts: &Facts) -> Surface {
+    let of_route = |(name, route): (&String, &Route)| {
+        let fields = route.fields.iter().map(|place| &facts.fields[*place]);
+        let types =
+            fields.map(|field| (field.name.clone(), kind(&field.kind, field.required, &field.options)));
+        let answer = route.answer.iter().map(|answer| ("(answer)".to_owned(), answer.clone()));
+        (name.clone(), types.chain(answer).collect())
+    };
+    facts.routes.iter().map(of_route).collect()
 }

@@ -47,6 +47,13 @@ pub(super) fn within(parent: &Parent) -> Value {
     json!({ "kind": parent.kind, "params": parent.params, "key": parent.key })
 }
 
+/// The call that ends the task which a write at this path starts; none where the path does not say which node has it.
+pub(super) fn cancel(path: &str) -> Option<Value> {
+    let job = format!("{BASE}/nodes/{{node}}/tasks/{{job}}");
+    let is_of_node = path.starts_with(&format!("{BASE}/nodes/{{node}}/"));
+    is_of_node.then(|| json!({ "method": "DELETE", "path": job, "job": "/data" }))
+}
+
 /// How a payload writes a value that names an object.
 pub(super) fn name_schema(name: &str) -> Value {
     if name == "vmid" || name == "newid" {

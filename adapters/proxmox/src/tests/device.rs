@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use heddle_lab::{Controller as _, Lab};
+use heddle_lab::{Controller as _, FormPart, Lab};
 use heddle_lab_proxmox::{AUDITOR_TOKEN, Proxmox as Cluster, ROOT_TOKEN, Setup};
 use heddle_sdk::testing::{FakeHost, Package, Practice, method_word, response};
-use heddle_sdk::{Auth, Body, Request, Response};
+use heddle_sdk::{Auth, Body, Part, Request, Response};
 use serde_json::{Value, json};
 
 use super::SETTLE_MS;
@@ -111,7 +111,7 @@ impl Device {
     }
 
     /// The session is as the settings say; the credential of a real one is not known here.
-    fn exchange(&self, request: &Request, auth: &Auth) -> Response {
+    pub(super) fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         let wanted = self.settings["login"].as_str().unwrap_or("token");
         assert!(matches!(auth, Auth::Session(name) if name == wanted), "{auth:?}");
         let method = method_word(request.method);
@@ -144,6 +144,10 @@ impl Device {
             let content_type = if is_form { "application/x-www-form-urlencoded" } else { "application/json" };
             sent = sent.with_header("content-type", content_type);
         }
+        if let Body::Multipart(parts) = &request.body {
+            sent = sent.with_header("content-type", "multipart/form-data; boundary=x");
+            sent.parts = parts.iter().map(part).collect();
+        }
         let mut locked = self.lab.lock();
         let (cluster, context) = locked.parts();
         let answer = cluster.handle(&sent, context);
@@ -157,6 +161,18 @@ impl Device {
             object.remove("tasks");
         }
         without_empty(state)
+    }
+}
+
+/// A part as the cluster reads it. A file is known by its reference alone, which has its digest.
+fn part(part: &Part) -> FormPart {
+    let text = String::from_utf8_lossy(&part.content).into_owned();
+    let (file_name, name) = (part.filename.clone(), part.name.clone());
+    match text.strip_prefix("hdl-file:").filter(|_| file_name.is_some()) {
+        Some(sha256) => {
+            FormPart { name, file_name, bytes: 64, sha256: sha256.to_owned(), text: String::new() }
+        }
+        None => FormPart { name, file_name, text, ..FormPart::default() },
     }
 }
 

@@ -118,7 +118,7 @@ fn try_field(device: &Device, feature: &Value, payload: &Value) -> Tried {
     if found != "after" && !found.starts_with("adjusted") && !found.starts_with("stored") {
         return Tried::Wrong(found);
     }
-    if made.native.iter().all(|call| call.stage == Stage::Apply) {
+    if !made.native.iter().any(|call| call.stage == Stage::Restore) {
         return Tried::Held;
     }
     match run(device, Stage::Restore, &made) {

@@ -123,11 +123,7 @@ fn an_address_that_is_not_changed_stays_at_the_interface() {
     let device = Device::new();
     let made = update(&device, "node.network", &json!({ "node": "pve1", "iface": "vmbr0", "mtu": 1400 }));
     assert!(made.lockout_risk);
-    assert!(
-        made.warnings.iter().any(|warning| warning.contains("pending network edits")),
-        "{:?}",
-        made.warnings
-    );
+    assert!(made.also.iter().any(|told| told.contains("pending network edits")), "{:?}", made.also);
     run(&device, Stage::Apply, &made).unwrap();
     let live = device.state()["nodes"]["pve1"]["network"].clone();
     let bridge = live["live"].as_array().unwrap().iter().find(|row| row["iface"] == "vmbr0").unwrap().clone();

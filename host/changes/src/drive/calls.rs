@@ -3,20 +3,24 @@
 //! Each call is recorded before it leaves, on condition that this process still owns the change. The component says
 //! whether the stage can begin, and what each answer means. After a task, a lost answer or a restart the stage goes on
 //! behind the last call whose answer was good, or earlier if the component asks for it. A call that has left is sent
-//! again only if the plan calls it repeatable, and never one that makes the change.
+//! again only if the plan calls it repeatable, and never one that makes the change or ends a job.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use heddle_core::adapter::{CallOutcome, Readiness, Task};
 use heddle_core::change::{ChangeSpec, Hole, HoleSource, NativeCall, Stage, StageSent};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_kernel::http::error::Error;
-use heddle_runtime::{Answer, Call, CallError, Filling, SecretBook, SentCall, Urgency, fits_hole};
+use heddle_runtime::{
+    Answer, Call, CallError, FileBook, Filling, SecretBook, SentCall, Urgency, fits_hole, holes_of,
+};
 use heddle_store::changes;
 use serde_json::Value;
 
 use super::{Drive, lost};
+use crate::files;
+use crate::job::{is_any_sent, left_out};
 use crate::plan::{secrets_of, specs_of};
 
 /// Code of the fault where a call that has left would have to be sent again.
@@ -46,10 +50,18 @@ struct StageOf {
     specs: Vec<ChangeSpec>,
     token: Vec<u8>,
     secrets: Arc<SecretBook>,
+    files: Arc<FileBook>,
     holes: Arc<[Hole]>,
-    /// Of each call, whether it takes back one of the apply that never left: then there is nothing to take back.
+    /// Of each call, whether there is nothing to do for it, so that it is not sent.
     left_out: Vec<bool>,
     hold_secs: u32,
+}
+
+impl StageOf {
+    /// The failure of the stage, of whose calls so many are behind it.
+    fn failed(&self, error: CallError, left: u32) -> Sent {
+        Sent::Failed(StageFailure { error, wrote: is_any_sent(&self.left_out, left) })
+    }
 }
 
 impl Drive<'_> {
@@ -65,15 +77,17 @@ impl Drive<'_> {
             self.native().iter().filter(|call| call.stage == stage).cloned().collect();
         let mut of = StageOf {
             stage,
-            left_out: self.left_out(&calls),
+            left_out: left_out(&self.row, stage),
             calls,
             call: Call { deadline: self.time_limit(), urgency, ..self.call.clone() },
             specs: specs_of(&self.row),
             token: self.row.plan_token.clone().unwrap_or_default(),
             secrets: Arc::new(secrets_of(self.app, &self.row)?),
+            files: Arc::default(),
             holes: self.holes().into(),
             hold_secs: self.hold_secs(),
         };
+        of.files = Arc::new(files::named::book(self.app, self.row.org_id, &of.calls).await?);
         let ready = self.adapter.ready(&of.call, stage, &of.specs, &of.token, sent.left);
         let from = match self.while_ours(ready).await? {
             Ok(Readiness::Send { from, found }) => {
@@ -81,16 +95,15 @@ impl Drive<'_> {
                 from
             }
             Ok(Readiness::Nothing(completion)) => {
-                self.keep_completion(&completion);
+                self.keep_completion(&completion, stage);
                 return Ok(Sent::Done);
             }
-            Err(error) => return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 })),
+            Err(error) => return Ok(of.failed(error, sent.left)),
         };
         let from = match next_call(&of.calls, &of.left_out, from, sent) {
             Ok(from) => from,
             Err(fault) => {
-                let error = CallError::Fault(fault);
-                return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 }));
+                return Ok(of.failed(CallError::Fault(fault), sent.left));
             }
         };
         of.call.urgency = Urgency::UnderWay;
@@ -113,6 +126,24 @@ impl Drive<'_> {
         usize::try_from(self.row.sent(stage).judged).unwrap_or(usize::MAX) < calls
     }
 
+    /// Whether what the apply stored may not be in effect: calls of it did not leave, or the one in doubt activates. A call
+    /// that the way back has, too, activates: by itself it writes nothing that a reading could show.
+    pub(super) fn may_be_inactive(&self) -> bool {
+        let sent = self.row.sent(Stage::Apply);
+        let left = usize::try_from(sent.left).unwrap_or(usize::MAX);
+        let of = |stage: Stage| self.native().iter().filter(move |call| call.stage == stage);
+        let activates = |call: &NativeCall| {
+            of(Stage::Restore).any(|other| {
+                (&other.method, &other.path, &other.body, &other.form)
+                    == (&call.method, &call.path, &call.body, &call.form)
+            })
+        };
+        let in_doubt =
+            left.checked_sub(1).filter(|_| sent.is_in_doubt()).and_then(|last| of(Stage::Apply).nth(last));
+        let has_unsent = left_out(&self.row, Stage::Apply).iter().skip(left).any(|is_left_out| !is_left_out);
+        self.row.sent.is_some() && (has_unsent || in_doubt.is_some_and(activates))
+    }
+
     /// Keeps what the component found for the holes of the plan. An answer of the device goes before it, and what is read
     /// fresh is not for the component to say.
     pub(super) fn keep_found(&mut self, found: Vec<(String, Value)>) {
@@ -132,16 +163,6 @@ impl Drive<'_> {
                 }
             }
         }
-    }
-
-    fn left_out(&self, calls: &[NativeCall]) -> Vec<bool> {
-        if self.row.sent.is_none() {
-            return vec![false; calls.len()];
-        }
-        let apply = self.native().iter().filter(|call| call.stage == Stage::Apply);
-        let left = apply.take(self.row.sent(Stage::Apply).left as usize);
-        let left: HashSet<&str> = left.filter_map(|call| call.id.as_deref()).collect();
-        calls.iter().map(|call| call.only_after.as_deref().is_some_and(|id| !left.contains(id))).collect()
     }
 
     /// Keeps what an answer has for holes of the plan before anything else happens: a judgement may trap, and what the
@@ -170,9 +191,13 @@ impl Drive<'_> {
     fn warn_of_open_holes(&mut self, of: &StageOf, call: &NativeCall) {
         let is_known =
             |hole: &Hole| self.row.hole_values.iter().any(|values| values.contains_key(&hole.name));
+        // A call that was done at once started no job, and has no id of one.
+        let others = self.native().iter().filter(|call| call.stage != Stage::Abort);
+        let needed: BTreeSet<String> = others.flat_map(holes_of).collect();
         let open = of.holes.iter().filter(|hole| {
             matches!(&hole.source, HoleSource::Answer { call: id, .. } if Some(id) == call.id.as_ref())
                 && !is_known(hole)
+                && needed.contains(&hole.name)
         });
         let warning = |hole: &Hole| {
             format!(
@@ -200,6 +225,7 @@ impl Drive<'_> {
         let filling = Filling {
             hold_secs: of.hold_secs,
             secrets: Arc::clone(&of.secrets),
+            files: Arc::clone(&of.files),
             holes: Arc::clone(&of.holes),
             values: self.row.hole_values.clone().unwrap_or_default(),
         };
@@ -222,7 +248,7 @@ impl Drive<'_> {
             }
             (Ok(CallOutcome::Done(completion)), _) => {
                 good(self, sent);
-                self.keep_completion(&completion);
+                self.keep_completion(&completion, of.stage);
                 self.warn_of_open_holes(of, native);
                 return Ok(Sent::Done);
             }
@@ -244,7 +270,7 @@ impl Drive<'_> {
             sent.left = before;
             self.row.note_sent(*sent);
         }
-        Ok(Sent::Failed(StageFailure { error, wrote: left || before > 0 }))
+        Ok(of.failed(error, sent.left))
     }
 
     /// Records how far the stage was sent, if this process still owns the change.
@@ -290,7 +316,7 @@ fn next_call(calls: &[NativeCall], left_out: &[bool], from: u32, sent: StageSent
     let from = from.min(sent.judged);
     let again = calls.iter().zip(left_out).skip(from as usize).take((sent.left - from) as usize);
     let mut again = again.filter(|(_, is_left_out)| !**is_left_out).map(|(call, _)| call);
-    match again.find(|call| call.stage == Stage::Apply || !call.repeatable) {
+    match again.find(|call| matches!(call.stage, Stage::Apply | Stage::Abort) || !call.repeatable) {
         None => Ok(from),
         Some(call) => {
             let call = format!("{} {}", call.method, call.path);
@@ -313,6 +339,8 @@ mod tests {
             headers: Vec::new(),
             body: None,
             form: None,
+            file: None,
+            multipart: None,
             session: None,
             repeatable,
         }

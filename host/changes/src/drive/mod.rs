@@ -14,11 +14,14 @@
 //! ends. Their part is named, and none of their edits is taken back where the device can avoid it.
 
 mod calls;
+mod cancelling;
 mod confirming;
+mod polling;
 mod sending;
 mod taking_back;
 mod window;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -33,6 +36,7 @@ use heddle_kernel::process::membership::Term;
 use heddle_runtime::{Adapter, Call, CallError, Urgency};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
+use tokio::sync::Notify;
 pub(super) use window::held_message;
 
 use super::apply::get;
@@ -176,6 +180,8 @@ struct Drive<'a> {
     is_answered: bool,
     /// The device's own rollback was requested.
     has_undone: bool,
+    /// Another task has something to say about the change: it is read again.
+    woken: Arc<Notify>,
 }
 
 /// Drives until the change rests; `None` when there is nothing to drive.
@@ -213,6 +219,7 @@ async fn drive(
         is_fresh,
         is_answered: false,
         has_undone: false,
+        woken: Arc::clone(&claim.woken),
     };
     while drive.is_ours() {
         match drive.row.apply_step {
@@ -224,6 +231,7 @@ async fn drive(
             ApplyStep::Sending if drive.is_fresh => drive.send().await?,
             ApplyStep::Sending => drive.go_on_sending().await?,
             ApplyStep::Polling => drive.poll().await?,
+            ApplyStep::Cancelling => drive.cancel().await?,
             ApplyStep::Resolving => drive.resolve().await?,
             ApplyStep::ReadingBack => drive.read_back().await?,
             ApplyStep::Confirming => drive.confirm().await?,
@@ -264,12 +272,13 @@ impl Drive<'_> {
         advance.sent.clone_from(&self.row.sent);
         advance.hole_values.clone_from(&self.row.hole_values);
         let moved = changes::advance(&mut tx, id, owner, from, step, &advance, now).await?;
-        self.row = match moved {
-            Some(row) => {
-                set::follow(&mut tx, &row, now).await?;
-                row
-            }
-            None => get(&mut tx, self.row.id).await?,
+        self.row = if let Some(row) = moved {
+            set::follow(&mut tx, &row, now).await?;
+            row
+        } else {
+            let row = get(&mut tx, self.row.id).await?;
+            self.detail = Detail::of(&row);
+            row
         };
         tx.commit().await?;
         if self.row.apply_step != from {
@@ -313,9 +322,8 @@ impl Drive<'_> {
 
     /// Returns the longest time limit of the change's features; `None`, the usual limit, when no feature has one.
     fn time_limit(&self) -> Option<Duration> {
-        let features = &self.adapter.description().features;
         let limits = specs_of(&self.row).into_iter().filter_map(|spec| {
-            let feature = features.iter().find(|feature| feature.id == spec.feature)?;
+            let feature = self.adapter.description().feature(&spec.feature)?;
             feature.operation(spec.operation)?.time_limit_ms
         });
         limits.max().map(|ms| Duration::from_millis(u64::from(ms)))
@@ -341,9 +349,12 @@ impl Drive<'_> {
         Ok(found)
     }
 
-    /// Keeps what a call or a task that ended warns of, and what is still needed.
-    fn keep_completion(&mut self, completion: &Completion) {
+    /// Keeps what a call or a task that ended warns of, what is still needed, and what came of each change.
+    fn keep_completion(&mut self, completion: &Completion, stage: Stage) {
         self.keep_found(completion.found.clone());
+        if stage == Stage::Apply {
+            self.detail.add_results(&completion.items, specs_of(&self.row).len());
+        }
         self.detail.add_warnings(completion.warnings.iter().cloned());
         let needs = &mut self.detail.needs;
         let new: Vec<String> =

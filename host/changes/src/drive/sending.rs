@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_core::adapter::{CallOutcome, Standing, Task};
+use heddle_core::adapter::Standing;
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
+use heddle_core::fault::Effect;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
 use heddle_store::Set;
@@ -13,17 +14,14 @@ use heddle_store::changes::Advance;
 
 use super::calls::{Sent, StageFailure};
 use super::window::held_message;
-use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
+use super::{Drive, RETRY_FIRST, is_without_effect};
 use crate::declarations::ChangesSettings;
+use crate::plan::specs_of;
 
 /// Time between two reads that must both show an unchanged device after an answer was lost.
 const SETTLE: Duration = Duration::from_millis(700);
 /// The same for a device that acts seconds after it answered, and cannot be asked to take the change back.
 const SETTLE_DELAYED: Duration = Duration::from_mins(1);
-/// Longest wait for a task at a device.
-const TASK_MAX_MS: u32 = 30 * 60 * 1000;
-const POLL_MIN_MS: u32 = 1000;
-const POLL_MAX_MS: u32 = 60_000;
 
 impl Drive<'_> {
     /// Sends the reviewed calls. Done at most once per claim.
@@ -70,103 +68,16 @@ impl Drive<'_> {
         self.to(ApplyStep::Resolving, Advance::default()).await
     }
 
-    fn is_of_this_adapter(&self) -> bool {
+    pub(super) fn is_of_this_adapter(&self) -> bool {
         self.row.plan.as_ref().is_some_and(|plan| plan.made_by == self.adapter.identity())
     }
 
     /// The device shows what remains of the calls. When it has answered, no call is in flight to it.
-    async fn apply_failed(&mut self, error: CallError, is_answered: bool) -> Result<(), Error> {
+    pub(super) async fn apply_failed(&mut self, error: CallError, is_answered: bool) -> Result<(), Error> {
         let message = error.to_string();
         self.error = Some(error);
         self.is_answered = is_answered;
         self.record_step(ApplyStep::Resolving, message).await
-    }
-
-    /// Stores a task of the present step, or the state that a poll returned for the stored task.
-    pub(super) async fn keep_task(&mut self, task: &Task) -> Result<(), Error> {
-        let mut task = task.clone();
-        let kept = self.row.task.as_ref().filter(|_| self.row.apply_step == ApplyStep::Polling);
-        // Only the adapter's first limit counts, from the beginning of the apply.
-        task.give_up_after_ms = match kept {
-            Some(first) => first.give_up_after_ms,
-            None => self.elapsed_ms().saturating_add(task.give_up_after_ms.min(TASK_MAX_MS)),
-        };
-        task.poll_after_ms = task.poll_after_ms.clamp(POLL_MIN_MS, POLL_MAX_MS);
-        if let Some(message) = &mut task.message {
-            heddle_core::redact::mask_text(message);
-            *message = message.chars().take(MESSAGE_CHARS_MAX).collect();
-        }
-        // A later step has its own message: the reason for the step.
-        let is_applying = self.task_step() == ApplyStep::Sending;
-        let advance = Advance {
-            outcome_message: task.message.clone().filter(|_| is_applying).map_or(Set::Keep, Set::To),
-            task: Set::To(task),
-            task_step: Some(self.task_step()),
-            ..Advance::default()
-        };
-        self.to(ApplyStep::Polling, advance).await
-    }
-
-    /// Returns the step that follows a task that is done: the same one while calls of its stage are left to send.
-    fn after_task(&self, step: ApplyStep) -> ApplyStep {
-        if self.has_more(stage_of(step)) { step } else { next(step) }
-    }
-
-    fn elapsed_ms(&self) -> u32 {
-        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
-        u32::try_from((self.app.clock.now() - started).num_milliseconds().max(0)).unwrap_or(u32::MAX)
-    }
-
-    /// Returns the step to which the present task belongs.
-    fn task_step(&self) -> ApplyStep {
-        match self.row.apply_step {
-            ApplyStep::Polling => self.row.task_step.unwrap_or(ApplyStep::Sending),
-            step => step,
-        }
-    }
-
-    /// Polls the device's task until it is done or given up.
-    pub(super) async fn poll(&mut self) -> Result<(), Error> {
-        let step = self.task_step();
-        let Some(task) = self.row.task.clone() else {
-            return self.to(self.after_task(step), Advance::default()).await;
-        };
-        if !self.pause(Duration::from_millis(u64::from(task.poll_after_ms))).await {
-            return Ok(());
-        }
-        let is_in_time = self.elapsed_ms() < task.give_up_after_ms;
-        match self.adapter.poll(&self.call, &task.token).await {
-            Ok(CallOutcome::Done(completion)) => {
-                self.keep_completion(&completion);
-                self.to(self.after_task(step), Advance::default()).await
-            }
-            Ok(CallOutcome::Failed(fault)) if step == ApplyStep::Sending => {
-                self.apply_failed(CallError::Fault(fault), true).await
-            }
-            Ok(CallOutcome::Failed(fault)) => self.stage_failed(step, CallError::Fault(fault)).await,
-            Ok(CallOutcome::Pending(task)) if is_in_time => self.keep_task(&task).await,
-            Err(error) if is_in_time => {
-                tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
-                Ok(())
-            }
-            // Every later step is followed by a comparison, which shows the result.
-            Ok(CallOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
-                if self.has_more(stage_of(step)) {
-                    let warning =
-                        "a job at the device did not end in time, and the calls behind it were not sent";
-                    self.detail.add_warnings([warning.to_owned()]);
-                }
-                self.to(next(step), Advance::default()).await
-            }
-            Ok(CallOutcome::Pending(_)) => {
-                self.finish(OutcomeState::Unknown, Some("the device did not finish in time".to_owned())).await
-            }
-            Err(error) => {
-                let message = format!("the device did not come back in time: {error}");
-                self.error = Some(error);
-                self.finish(OutcomeState::Unknown, Some(message)).await
-            }
-        }
     }
 
     /// Reads the device until it shows the outcome of the calls.
@@ -185,6 +96,10 @@ impl Drive<'_> {
                     _ => Ok(()),
                 }
             }
+            // What the device shows may be stored without being in effect.
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) if self.may_be_inactive() => {
+                self.take_back_part().await
+            }
             Standing::After | Standing::Adjusted(_) | Standing::Stored(_) => {
                 let window_is_over =
                     self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
@@ -196,14 +111,16 @@ impl Drive<'_> {
             }
             Standing::MovedOn(_) => self.finish_moved_on().await,
             Standing::Unseen => self.resolve_unseen().await,
-            Standing::Other(_) => {
-                let message = match &self.error {
-                    Some(error) => format!("the device took only a part of the change: {error}"),
-                    None => "the device took only a part of the change".to_owned(),
-                };
-                self.record_step(ApplyStep::Restoring, message).await
-            }
+            Standing::Other(_) => self.take_back_part().await,
         }
+    }
+
+    async fn take_back_part(&mut self) -> Result<(), Error> {
+        let message = match &self.error {
+            Some(error) => format!("the device took only a part of the change: {error}"),
+            None => "the device took only a part of the change".to_owned(),
+        };
+        self.record_step(ApplyStep::Restoring, message).await
     }
 
     /// Ends an apply of which nothing can be read and of which not every answer is known to be a success. It failed where
@@ -259,6 +176,7 @@ impl Drive<'_> {
         self.error = None;
         match standing {
             Standing::Unseen if !self.is_answered_well() => self.resolve_unseen().await,
+            Standing::Unseen if self.detail.failures().next().is_some() => self.finish_as_answered().await,
             Standing::After | Standing::Adjusted(_) | Standing::Stored(_) | Standing::Unseen
                 if self.row.confirm_deadline.is_some() =>
             {
@@ -279,10 +197,27 @@ impl Drive<'_> {
             }
             Standing::MovedOn(_) => self.finish_moved_on().await,
             Standing::Other(_) => {
-                let message = "the device reads back differently from the plan".to_owned();
+                let differs = || "the device reads back differently from the plan".to_owned();
+                let message = self.not_done().unwrap_or_else(differs);
                 self.record_step(ApplyStep::Restoring, message).await
             }
         }
+    }
+
+    /// Ends an apply of which nothing can be read, and of which the device said that not every change was done.
+    async fn finish_as_answered(&mut self) -> Result<(), Error> {
+        let is_unchanged = self.detail.failures().count() == specs_of(&self.row).len()
+            && self.detail.failures().all(|failed| failed.effect == Effect::None);
+        let state = if is_unchanged { OutcomeState::Failed } else { OutcomeState::Partial };
+        let message = self.not_done();
+        self.finish(state, message).await
+    }
+
+    /// Says which changes the device did not carry out, where its answers tell.
+    fn not_done(&self) -> Option<String> {
+        let first = self.detail.failures().next()?;
+        let (count, all) = (self.detail.failures().count(), specs_of(&self.row).len());
+        Some(format!("the device did not carry out {count} of {all} changes: {}", first.message))
     }
 
     /// Ends an apply whose objects others have changed since: taking it back would take their change along.
@@ -330,25 +265,5 @@ impl Drive<'_> {
         let hold = TimeDelta::seconds(i64::from(self.app.config.of::<ChangesSettings>().apply_hold_secs));
         // A task at the device may have used up its time before this step began.
         self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
-    }
-}
-
-/// Returns the stage whose calls a step sends.
-fn stage_of(step: ApplyStep) -> Stage {
-    match step {
-        ApplyStep::Confirming | ApplyStep::Keeping => Stage::Confirm,
-        ApplyStep::Undoing => Stage::Undo,
-        ApplyStep::WritingBack => Stage::Restore,
-        _ => Stage::Apply,
-    }
-}
-
-/// Returns the step that follows when everything of a step was sent, or its task was given up.
-fn next(step: ApplyStep) -> ApplyStep {
-    match step {
-        ApplyStep::Confirming => ApplyStep::Confirmed,
-        ApplyStep::Undoing | ApplyStep::Keeping => ApplyStep::WritingBack,
-        ApplyStep::WritingBack => ApplyStep::Restored,
-        _ => ApplyStep::ReadingBack,
     }
 }

@@ -14,6 +14,7 @@ use heddle_store::changes::Advance;
 use super::calls::Sent;
 use super::{Drive, is_unreachable};
 use crate::detail::named;
+use crate::job::has_left;
 
 impl Drive<'_> {
     /// Reads the device and chooses the rollback that takes back no change of others.
@@ -49,6 +50,11 @@ impl Drive<'_> {
             _ => ApplyStep::WritingBack,
         };
         self.to(next, Advance::default()).await
+    }
+
+    /// Whether calls of the stage left, and others did not.
+    fn is_broken_off(&self, stage: Stage) -> bool {
+        has_left(&self.row, stage) && self.has_more(stage)
     }
 
     fn reason(&self) -> String {
@@ -111,11 +117,12 @@ impl Drive<'_> {
         let found = self.compare().await;
         self.note_lost(&seen_before);
         match found {
-            Ok(found) if found.standing == Standing::Before => return self.finish_reverted(reason).await,
+            // A restore that was broken off may have written everything and not activated it: it is sent to its end.
+            Ok(found) if found.standing == Standing::Before && !self.is_broken_off(Stage::Restore) => {
+                return self.finish_reverted(reason).await;
+            }
             // Once calls of the restore left, the difference may be their own.
-            Ok(Comparison { standing: Standing::MovedOn(_), .. })
-                if self.row.sent(Stage::Restore).left == 0 =>
-            {
+            Ok(Comparison { standing: Standing::MovedOn(_), .. }) if !has_left(&self.row, Stage::Restore) => {
                 return self.finish_moved_on().await;
             }
             Ok(Comparison { standing: Standing::Unseen, .. }) if !self.has_calls(Stage::Restore) => {

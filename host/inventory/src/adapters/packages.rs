@@ -19,6 +19,7 @@ use heddle_kernel::audit::packages::audit_new;
 use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
 use heddle_kernel::task;
 use heddle_marketplace::{TrustedKey, Verified};
+use heddle_runtime::{CompileError, LoadError};
 use heddle_store::Db;
 use heddle_store::installed_packages::Installed;
 use heddle_store::packages::{self, Binding};
@@ -27,7 +28,7 @@ use semver::Version;
 pub(super) use self::binding::{bind_in, kept};
 use self::choice::in_order;
 pub(super) use self::choice::{Ground, check};
-use super::installed::{self, Seen};
+use super::installed::{self, Seen, Turns};
 use super::settings::{AdapterSettings, package_folders};
 
 /// Where a package comes from.
@@ -50,6 +51,8 @@ pub(super) struct Candidate {
 pub(super) enum NotLoaded {
     /// It may not serve, or cannot.
     Refused(String),
+    /// A fault of this machine that may pass, such as a full disk: the package is tried again.
+    Passing(String),
     /// The database gives no answer: what serves stays.
     Unknown(heddle_store::Error),
 }
@@ -60,10 +63,21 @@ impl From<heddle_store::Error> for NotLoaded {
     }
 }
 
+impl From<LoadError> for NotLoaded {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_) | CompileError::Timeout) => {
+                NotLoaded::Passing(error.to_string())
+            }
+            error => NotLoaded::Refused(error.to_string()),
+        }
+    }
+}
+
 impl std::fmt::Display for NotLoaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotLoaded::Refused(reason) => f.write_str(reason),
+            NotLoaded::Refused(reason) | NotLoaded::Passing(reason) => f.write_str(reason),
             NotLoaded::Unknown(error) => write!(f, "the package cannot be recorded: {error}"),
         }
     }
@@ -71,7 +85,7 @@ impl std::fmt::Display for NotLoaded {
 
 /// Puts every package into service that may serve, and takes the others out of it. A refused package does not keep the
 /// server from starting. While the folder, the trusted keys or the database cannot be read, what serves stays.
-pub(super) async fn load_all(app: &App, seen: &mut Seen) -> RefusedPackages {
+pub(super) async fn load_all(app: &App, turns: &Turns, seen: &mut Seen) -> RefusedPackages {
     let ground = match Ground::of(&app.config) {
         Ok(ground) => ground,
         Err(error) => {
@@ -89,7 +103,9 @@ pub(super) async fn load_all(app: &App, seen: &mut Seen) -> RefusedPackages {
         }
     };
     let folder = in_folder(app, &ground.trusted, &mut refused).await;
+    let installed = seen.clone();
     put_into_service(app, folder, seen, &ground, &mut refused).await;
+    turns.begin_anew(app, &installed, &refused);
     if let Err(error) = write_audit(app).await {
         tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
     }
@@ -97,11 +113,12 @@ pub(super) async fn load_all(app: &App, seen: &mut Seen) -> RefusedPackages {
     refused
 }
 
-/// Loads the package of each id that is to serve; `folder` is `None` where the folder cannot be read.
+/// Loads the package of each id that is to serve; `folder` is `None` where the folder cannot be read. What is left open is
+/// taken out of `seen`: then it is tried again with what others install.
 async fn put_into_service(
     app: &App,
     folder: Option<BTreeMap<String, Vec<Candidate>>>,
-    seen: &Seen,
+    seen: &mut Seen,
     ground: &Ground,
     refused: &mut RefusedPackages,
 ) {
@@ -112,7 +129,15 @@ async fn put_into_service(
     for id in ids {
         let candidates = by_id.remove(&id).unwrap_or_default();
         let stays = !is_whole && app.runtime.adapter(&id).is_some();
-        if stays || serve_one(app, &id, candidates, seen.get(&id), ground, refused).await {
+        let turnout = if stays {
+            Turnout::Stays
+        } else {
+            serve_one(app, &id, candidates, seen.get(&id), ground, refused).await
+        };
+        if matches!(turnout, Turnout::Stays | Turnout::Open) {
+            seen.remove(&id);
+        }
+        if matches!(turnout, Turnout::Serves | Turnout::Stays) {
             serving.insert(id);
         }
     }
@@ -181,8 +206,27 @@ fn verified(
     Some(by_id)
 }
 
+/// What became of an id when its packages were judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turnout {
+    /// A package serves that was chosen.
+    Serves,
+    /// No package may serve, or can.
+    Nothing,
+    /// The database or this machine gave no answer, so what serves stays for now.
+    Stays,
+    /// The same, and nothing serves.
+    Open,
+}
+
+impl Turnout {
+    /// No answer came for the id.
+    fn without_answer(is_served: bool) -> Self {
+        if is_served { Turnout::Stays } else { Turnout::Open }
+    }
+}
+
 /// Loads the best package of an id, unless it is the one that serves; when that cannot be used, another one is loaded.
-/// Returns whether a package serves the id now.
 async fn serve_one(
     app: &App,
     id: &str,
@@ -190,7 +234,7 @@ async fn serve_one(
     installed: Option<&Installed>,
     ground: &Ground,
     refused: &mut RefusedPackages,
-) -> bool {
+) -> Turnout {
     let served = app.runtime.adapter(id).map(|adapter| adapter.manifest_sha256().to_owned());
     let mut ground = ground.clone();
     if let Some(installed) = installed {
@@ -198,9 +242,13 @@ async fn serve_one(
         match installed::candidate(app, installed, &ground.trusted).await {
             Ok(candidate) => candidates.push(candidate),
             Err(NotLoaded::Refused(reason)) => refused.add(installed::name_of(installed), reason),
+            Err(NotLoaded::Passing(problem)) => {
+                refused.add(installed::name_of(installed), problem);
+                return Turnout::without_answer(served.is_some());
+            }
             Err(NotLoaded::Unknown(error)) => {
                 refused.add(installed::name_of(installed), format!("it cannot be read: {error}"));
-                return served.is_some();
+                return Turnout::without_answer(served.is_some());
             }
         }
     }
@@ -210,7 +258,7 @@ async fn serve_one(
             for candidate in candidates {
                 refused.add(candidate.name, format!("what '{id}' is bound to cannot be read: {error}"));
             }
-            return served.is_some();
+            return Turnout::without_answer(served.is_some());
         }
     };
     let is_pinned = installed.is_some_and(|installed| installed.is_pinned);
@@ -227,7 +275,8 @@ async fn serve_first(
     served: Option<&str>,
     ground: &Ground,
     refused: &mut RefusedPackages,
-) -> bool {
+) -> Turnout {
+    let mut is_open = false;
     let mut serving: Option<(String, Version, Origin)> = None;
     for candidate in candidates {
         let version = candidate.package.manifest().version.clone();
@@ -257,13 +306,22 @@ async fn serve_first(
             Ok(()) => serving = Some((candidate.name, version, candidate.origin)),
             Err(not_loaded) => {
                 refused.add(candidate.name, not_loaded.to_string());
-                if matches!(not_loaded, NotLoaded::Unknown(_)) {
-                    return served.is_some();
+                match not_loaded {
+                    NotLoaded::Unknown(_) => return Turnout::without_answer(served.is_some()),
+                    NotLoaded::Passing(_) if served.is_some() => return Turnout::Stays,
+                    // Where nothing serves, another one stands in until it can be loaded.
+                    NotLoaded::Passing(_) => is_open = true,
+                    NotLoaded::Refused(_) => {}
                 }
             }
         }
     }
-    serving.is_some()
+    match (serving.is_some(), is_open) {
+        (true, false) => Turnout::Serves,
+        (false, false) => Turnout::Nothing,
+        (true, true) => Turnout::Stays,
+        (false, true) => Turnout::Open,
+    }
 }
 
 /// Puts a package into service, once its binding is written.
@@ -272,8 +330,7 @@ pub(super) async fn load(
     Candidate { name, package, .. }: &Candidate,
     ground: &Ground,
 ) -> Result<(), NotLoaded> {
-    let prepared = app.runtime.prepared(package).await;
-    let adapter = prepared.map_err(|error| NotLoaded::Refused(error.to_string()))?;
+    let adapter = app.runtime.prepared(package).await?;
     binding::bind(app, package, ground).await?;
     app.runtime.serve(&adapter);
     tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {name}");

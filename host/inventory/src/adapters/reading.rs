@@ -54,8 +54,7 @@ pub(super) async fn read_when_asked(app: SharedApp) {
 async fn read(app: &SharedApp) {
     let turns = app.part::<Turns>();
     let mut seen = turns.take().await;
-    let refused = load_all(app, &mut seen).await;
-    turns.forget_behind();
+    let refused = load_all(app, turns, &mut seen).await;
     let (serving, count) = (app.runtime.adapters().len(), refused.0.len());
     app.part::<LastRefused>().replace(refused);
     app.all_installed_shown().await;

@@ -1,4 +1,4 @@
-//! Routes that list installed adapters and whether they take calls, and that release an adapter that failed too often.
+//! Routes that show installed adapters, whether they take calls and which credentials they take, and that release an adapter that failed too often.
 //!
 //! Each process suspends an adapter because of the failures that it saw itself. A release is stored in the database,
 //! where the other processes find it.
@@ -16,6 +16,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::At;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::By;
+use heddle_marketplace::manifest::{FieldKind, Manifest, Shape};
 use heddle_runtime::Adapter;
 use heddle_store::adapter_releases::{self, Release};
 use schemars::JsonSchema;
@@ -46,6 +47,44 @@ struct View {
     /// Why this process does not serve the package that was installed last; null where it does. It goes on with the one
     /// before.
     behind: Option<String>,
+    /// The shapes of credentials that it takes, of which a controller's credential has to complete one. Where there are none,
+    /// it takes every credential.
+    credentials: Vec<ShapeView>,
+}
+
+/// Fields that a credential has to have, all of them.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CredentialShape")]
+struct ShapeView {
+    /// Id of the shape, such as `open-api`.
+    id: String,
+    /// Name for people.
+    title: String,
+    /// The fields, in the order of their names.
+    fields: Vec<FieldView>,
+}
+
+/// A field of a credential.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CredentialShapeField")]
+struct FieldView {
+    /// Its name: `username`, `password`, `api-key`, or a name in a credential's `fields`.
+    name: String,
+    /// Its value is taken out of every answer of a device.
+    is_secret: bool,
+}
+
+fn shapes_of(manifest: &Manifest) -> Vec<ShapeView> {
+    let field = |(name, kind): (&String, &FieldKind)| FieldView {
+        name: name.clone(),
+        is_secret: *kind == FieldKind::Secret,
+    };
+    let shape = |(id, shape): (&String, &Shape)| ShapeView {
+        id: id.clone(),
+        title: shape.title.clone(),
+        fields: shape.fields.iter().map(field).collect(),
+    };
+    manifest.credentials.iter().map(shape).collect()
 }
 
 fn example() -> serde_json::Value {
@@ -56,6 +95,11 @@ fn example() -> serde_json::Value {
         "quarantined": false,
         "suspended_until": null,
         "behind": null,
+        "credentials": [{
+            "id": "web",
+            "title": "Web login",
+            "fields": [{ "name": "password", "is_secret": true }, { "name": "username", "is_secret": false }],
+        }],
     })
 }
 
@@ -76,6 +120,7 @@ impl View {
             component_sha256: adapter.component_sha256().to_owned(),
             quarantined: standing.is_quarantined,
             suspended_until: standing.suspended_until,
+            credentials: shapes_of(adapter.manifest()),
         }
     }
 }
@@ -89,6 +134,14 @@ pub(crate) fn routes(installed: &[String]) -> Routes {
             list,
             doc("Adapters that are installed in this process, and whether they take calls")
                 .answers::<List>(200),
+        )
+        .get(
+            "/adapters/{adapter_id}",
+            Access::Permission(CONTROLLER_READ),
+            get,
+            doc("One adapter that is installed in this process, and which credentials it takes")
+                .answers::<View>(200)
+                .example("adapter_id", installed.first().map(String::as_str)),
         )
         .post(
             "/adapters/{adapter_id}/release",
@@ -108,6 +161,15 @@ async fn list(State(app): State<SharedApp>, _: Caller) -> Answer<List> {
 #[derive(Debug, Deserialize)]
 struct OnAdapter {
     adapter_id: String,
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    _: Caller,
+    At(path): At<OnAdapter>,
+) -> Result<Answer<View>, Error> {
+    let adapter = app.runtime.adapter(&path.adapter_id).ok_or(Error::NotFound("adapter"))?;
+    Ok(Answer(View::of(&app, &adapter)))
 }
 
 /// Releases after the audit entry is committed, so that no release is without its entry. A process that ends in between

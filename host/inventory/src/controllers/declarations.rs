@@ -10,6 +10,8 @@ heddle_core::permissions! { pub PERMISSIONS {
 heddle_core::events! { pub EVENTS {
     CONTROLLER_STATUS_CHANGED = "controller.status.changed", "controller", High,
         { "controller_id": "uuid", "site_id": "uuid", "new_status": "string", "message": "string?" };
+    CONTROLLER_RELEASE_CHANGED = "controller.release.changed", "controller", High,
+        { "controller_id": "uuid", "site_id": "uuid", "version": "string", "release_state": "string" };
     CONTROLLER_SYNCED = "controller.sync.finished", "controller", Low,
         { "controller_id": "uuid", "site_id": "uuid", "devices_seen": "integer", "devices_changed": "integer", "duration_ms": "integer" };
 } }

@@ -173,6 +173,7 @@ async fn test_one(
     let mut call = call_for(target, &origin.request_id)?;
     call.deadline = Some(ONE_LIMIT);
     let adapter = app.adapter(&target.vendor)?;
+    probe::check_shape(app, &adapter, target).await?;
     loop {
         match probe::ask(&adapter, &call, caller).await {
             // Slots that silent controllers hold become free; the limit of all tests ends the waiting.

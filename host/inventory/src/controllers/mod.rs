@@ -5,6 +5,7 @@ mod diagnostics;
 pub(crate) mod endpoint;
 mod many;
 pub(crate) mod probe;
+pub mod releases;
 mod vendor_sites;
 
 use axum::Json as Answer;
@@ -13,13 +14,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::page::Page;
+use heddle_core::release::ReleaseState;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Role, SiteId, SiteLevel};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
-use heddle_kernel::feature::Names;
-use heddle_kernel::feature::{Diagnostic, Feature};
+use heddle_kernel::feature::{Diagnostic, Feature, Names, Worker};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
@@ -48,6 +49,7 @@ use self::probe::Tested;
 pub(crate) use self::vendor_sites::found_with_sites;
 use crate::adapters::validate_settings;
 use crate::controllers::declarations::{CONTROLLER_READ, CONTROLLER_WRITE};
+use crate::credentials::fields::require_shape;
 use crate::sync::{Bell, SyncSettings};
 
 /// Seconds between two syncs of a controller.
@@ -83,6 +85,10 @@ impl Feature for Controllers {
 
     fn routes(&self, _: &SharedApp) -> Routes {
         routes()
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("controllers.releases", releases::follow(app.clone()))]
     }
 }
 
@@ -143,6 +149,7 @@ list_query! {
         credential_id: Option<CredentialId>,
         vendor: Option<String>,
         status: Option<DeviceStatus>,
+        release_state: Option<ReleaseState>,
     }
 }
 
@@ -211,6 +218,7 @@ impl Listed for Controllers {
             credential_id: query.credential_id,
             vendor: query.vendor,
             status: query.status,
+            release_state: query.release_state,
             search: asked.search,
         };
         Ok(controllers::list(tx, &caller.scope(), &filter, asked.order).await?)
@@ -257,6 +265,7 @@ fn routes() -> Routes {
                 .answers::<Page<Site>>(200),
         )
         .merge(vendor_sites::routes(read, write))
+        .merge(releases::routes(Access::RoleWith(Role::SiteAdmin, CONTROLLER_WRITE)))
         .merge(many::routes(write))
 }
 
@@ -287,12 +296,13 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let interval = body.sync_interval_secs.unwrap_or(app.config.of::<SyncSettings>().interval_secs);
     check_interval(body.sync_interval_secs, &mut checks);
     checks.done()?;
-    let settings = Value::Object(body.settings);
-    validate_settings(&app.adapter(&body.vendor)?, &settings)?;
+    let (settings, adapter) = (Value::Object(body.settings), app.adapter(&body.vendor)?);
+    validate_settings(&adapter, &settings)?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let site = site_for(&mut tx, caller, body.site_id).await?;
-    check_credential(&mut tx, caller, site.org_id, body.credential_id).await?;
+    let credential = check_credential(&mut tx, caller, site.org_id, body.credential_id).await?;
+    require_shape(adapter.manifest(), &credential)?;
     let new = NewController {
         id: app.clock.new_id(),
         org_id: site.org_id,
@@ -353,10 +363,18 @@ async fn update(
         || change.tls.as_ref().is_some_and(|tls| *tls != current.tls);
     let credential = change.credential_id.unwrap_or(current.credential_id);
     if is_redirected || credential != current.credential_id {
-        check_credential(&mut tx, caller, current.org_id, credential).await?;
+        let credential = check_credential(&mut tx, caller, current.org_id, credential).await?;
+        // Where the adapter is gone, nothing says what it takes.
+        if let Some(adapter) = app.runtime.adapter(&current.vendor).filter(|_| change.credential_id.is_some())
+        {
+            require_shape(adapter.manifest(), &credential)?;
+        }
     }
     let updated = controllers::update(&mut tx, &caller.scope(), &current, &change, app.clock.now()).await?;
     refuse_under_way(&mut tx, id).await?;
+    if let Some(updated) = &updated {
+        releases::tell_forgotten(&mut tx, app, &current, updated).await?;
+    }
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
@@ -382,7 +400,8 @@ async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Erro
     Ok(site)
 }
 
-/// Requires that the credential belongs to the organization, and that this caller may decide where it is sent to.
+/// Returns the credential. Requires that it belongs to the organization, and that this caller may decide where it is
+/// sent to.
 ///
 /// The caller that chooses a controller's address receives what its credential holds. So a caller of some sites uses
 /// only credentials that those sites, and no others, use; and only where the grant allows registering controllers.
@@ -391,13 +410,12 @@ pub(crate) async fn check_credential(
     caller: &Caller,
     org: OrgId,
     id: CredentialId,
-) -> Result<(), Error> {
-    if Credential::find(tx, &Scope::organization(org), id).await?.is_none() {
-        return Err(Error::field("credential_id", "credential not found"));
-    }
+) -> Result<Credential, Error> {
+    let found = Credential::find(tx, &Scope::organization(org), id).await?;
+    let credential = found.ok_or_else(|| Error::field("credential_id", "credential not found"))?;
     match caller.sites_at(SiteLevel::Admin) {
-        SiteScope::All => Ok(()),
-        SiteScope::Only(sites) if credentials::is_used_only_at(tx, id, &sites).await? => Ok(()),
+        SiteScope::All => Ok(credential),
+        SiteScope::Only(sites) if credentials::is_used_only_at(tx, id, &sites).await? => Ok(credential),
         SiteScope::Only(_) => Err(Error::Refused {
             kind: "all_sites_required",
             message: "credential is not used by controllers of your sites alone: access to all sites of the \

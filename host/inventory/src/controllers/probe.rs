@@ -13,12 +13,15 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::unreached;
 use heddle_runtime::{Adapter, Call, CallError};
-use heddle_store::controllers;
+use heddle_store::controllers::{self, ControllerTarget};
+use heddle_store::object::Object as _;
+use heddle_store::{Credential, Scope};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::adapters::call_for;
+use crate::credentials::fields::require_shape;
 
 /// How a test ended. It is answered 200 also when the device did not answer: the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -71,7 +74,9 @@ pub(super) async fn test(
     };
     caller.require_level(target.site_id, SiteLevel::Write)?;
     let call = call_for(&target, &origin.request_id)?;
-    let tested = ask(&app.adapter(&target.vendor)?, &call, caller).await?;
+    let adapter = app.adapter(&target.vendor)?;
+    check_shape(app, &adapter, &target).await?;
+    let tested = ask(&adapter, &call, caller).await?;
     let entry = NewEntry {
         org: target.org_id,
         actor: caller.actor(),
@@ -83,6 +88,19 @@ pub(super) async fn test(
     entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(tested)
+}
+
+/// Requires that the controller's credential has the fields that its adapter takes: a package that was installed later
+/// can ask for others.
+pub(super) async fn check_shape(
+    app: &App,
+    adapter: &Adapter,
+    target: &ControllerTarget,
+) -> Result<(), Error> {
+    let scope = Scope::organization(target.org_id);
+    let mut tx = app.db.read().await?;
+    let credential = Credential::find(&mut tx, &scope, target.credential_id).await?;
+    credential.map_or(Ok(()), |credential| require_shape(adapter.manifest(), &credential))
 }
 
 /// Makes the adapter's own check. An error only where the test itself could not be made.

@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Credentials;
 use super::address::url_of;
+use super::fields::require_shape;
 use crate::adapters::{call_for, validate_settings};
 use crate::controllers::check_credential;
 use crate::controllers::declarations::CONTROLLER_WRITE;
@@ -71,6 +72,7 @@ pub(super) async fn test(
             at_address(app, origin, &credential, body)?
         };
         check_credential(&mut tx, caller, credential.org_id, id).await?;
+        require_shape(adapter.manifest(), &credential)?;
         (credential, adapter, call)
     };
     let tested = ask(&adapter, &call, caller).await?;

@@ -23,8 +23,9 @@ use heddle_kernel::process::membership::Term;
 use heddle_store::controllers::{self, ControllerTarget, syncs};
 use model::Follows;
 use prometheus::IntCounterVec;
-use reading::{Failed, Reading};
+use reading::{Before, Failed, Reading};
 use slots::{Slot, Slots};
+pub(crate) use storable::{VERSION_CHARS_MAX, is_whole, line, version};
 use tokio::sync::Notify;
 
 /// How often the queue is checked without a wake-up.
@@ -200,6 +201,8 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
         () = term.over().cancelled() => return,
         outcome = reading::read(app, controller) => outcome,
     };
+    let read = known_after(controller, &outcome);
+    let controller = &read;
     let kept = match keep(app, controller, outcome, start, &slot).await {
         Ok(None) => Ok(()),
         Ok(Some(follows)) => tokio::select! {
@@ -217,6 +220,20 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
     }
 }
 
+/// The controller with what the reading says of its release.
+fn known_after(controller: &ControllerTarget, outcome: &Result<Reading, Failed>) -> ControllerTarget {
+    let mut known = controller.clone();
+    let release = match outcome {
+        Ok(reading) => Some(&reading.release),
+        Err(failed) => failed.before.release.as_ref(),
+    };
+    if let Some(release) = release {
+        known.product = Some(release.product.clone());
+        known.firmware = Some(release.version.clone());
+    }
+    known
+}
+
 /// Records a reading; when that fails, records the failure. Returns what is to be read after it.
 async fn keep(
     app: &SharedApp,
@@ -231,7 +248,7 @@ async fn keep(
                 Ended::of(app).count(&controller.vendor, ReadingOutcome::Read);
                 return Ok(follows);
             }
-            Err(error) => (Failed { error, sites: None }, ReadingOutcome::Lost),
+            Err(error) => (Failed { error, before: Before::default() }, ReadingOutcome::Lost),
         },
         Err(failed) => (failed, ReadingOutcome::Failed),
     };

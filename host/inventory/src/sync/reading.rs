@@ -28,10 +28,16 @@ const READING_LIMIT: Duration = Duration::from_mins(2);
 /// How often a reading of many pages reports its progress.
 const NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The result of one reading, ready to be stored.
-pub(super) struct Reading {
+/// What a controller runs, ready to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Release {
     pub(super) product: String,
     pub(super) version: String,
+}
+
+/// The result of one reading, ready to be stored.
+pub(super) struct Reading {
+    pub(super) release: Release,
     /// The vendor's sites; none where the vendor has no sites.
     pub(super) sites: Vec<VendorSite>,
     /// Ids of the sites whose devices were not read, because a person wants that or because the list failed.
@@ -46,24 +52,32 @@ pub(super) struct Reading {
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) error: Error,
-    /// The vendor's sites, where the controller listed them before: a person can ignore one that is to blame.
+    pub(super) before: Before,
+}
+
+/// What a controller said before its reading failed.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// What it runs: a release whose devices cannot be listed is noticed too.
+    pub(super) release: Option<Release>,
+    /// The vendor's sites: a person can ignore one that is to blame.
     pub(super) sites: Option<Vec<VendorSite>>,
 }
 
 pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Failed> {
-    let mut sites = None;
-    let read = read_storable(app, controller, &mut sites).await;
-    read.map_err(|error| Failed { error, sites })
+    let mut before = Before::default();
+    let read = read_storable(app, controller, &mut before).await;
+    read.map_err(|error| Failed { error, before })
 }
 
 async fn read_storable(
     app: &SharedApp,
     controller: &ControllerTarget,
-    found: &mut Option<Vec<VendorSite>>,
+    before: &mut Before,
 ) -> Result<Reading, Error> {
     let took_too_long =
         || Error::from(Fault::new(FaultKind::Generic, "reading the controller took more than 2 minutes"));
-    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller, found))
+    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller, before))
         .await
         .map_err(|_elapsed| took_too_long())??;
     let listed = reading.devices.len();
@@ -92,16 +106,18 @@ async fn note(app: &SharedApp, controller: &ControllerTarget, seen: usize) -> Re
 async fn read_all(
     app: &SharedApp,
     controller: &ControllerTarget,
-    found: &mut Option<Vec<VendorSite>>,
+    before: &mut Before,
 ) -> Result<Reading, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let call = call_for(controller, &format!("sync-{}", controller.id))?;
     let profile = adapter.check(&call).await?;
+    let release =
+        Release { product: storable::line(&profile.product), version: storable::version(&profile.version) };
+    before.release = Some(release.clone());
     let sites = read_sites(&adapter, &call).await?;
-    *found = Some(sites.clone());
+    before.sites = Some(sites.clone());
     let mut reading = Reading {
-        product: storable::line(&profile.product),
-        version: storable::line(&profile.version),
+        release,
         unread: HashSet::new(),
         error: None,
         sites,

@@ -10,7 +10,8 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::device::DeviceState;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::fault::FaultKind;
-use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
+use heddle_core::release::ReleaseState;
+use heddle_core::{ControllerId, DeviceId, SiteId, Timestamp};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
@@ -25,20 +26,12 @@ use super::reading::{Failed, Reading};
 use super::slots::Slot;
 use super::{Start, storable};
 use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
+use crate::controllers::releases::{self, Place};
 use crate::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
 
 /// Where the controller is now.
-#[derive(Clone, Copy)]
-struct Place {
-    org: OrgId,
-    site: SiteId,
-    controller: ControllerId,
-}
-
-impl Place {
-    fn of(controller: &ControllerTarget, held: &Held) -> Self {
-        Self { org: controller.org_id, site: held.site_id, controller: controller.id }
-    }
+fn place_of(controller: &ControllerTarget, held: &Held) -> Place {
+    Place { org: controller.org_id, site: held.site_id, controller: controller.id }
 }
 
 /// Returns what is to be read of the controller's objects: then this process goes on with the controller.
@@ -54,7 +47,7 @@ pub(super) async fn record(
         drop_reading(tx, controller, start).await?;
         return Ok(None);
     };
-    let place = Place::of(controller, &held);
+    let place = place_of(controller, &held);
     let sites = record_sites(&mut tx, place.controller, &mut reading, app.clock.now()).await?;
     let seen = Seen {
         org_id: place.org,
@@ -70,12 +63,14 @@ pub(super) async fn record(
     let is_requested = held.was_requested(start.at);
     let wanted = Follows { is_requested, devices_seen, error: reading.error.clone() };
     let follows = model::follow(&mut tx, app, controller, wanted, slot).await?;
+    let release_state = judged(app, controller, &held);
     let result = SyncResult {
         status: DeviceStatus::Online,
         is_read: true,
         error: reading.error.clone(),
-        firmware: Some(reading.version),
-        product: Some(reading.product),
+        firmware: Some(reading.release.version.clone()),
+        product: Some(reading.release.product.clone()),
+        release_state,
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
         owner: follows.as_ref().map(|_| start.owner),
@@ -87,6 +82,8 @@ pub(super) async fn record(
     if has_status_changed {
         news.push(status_event(place, DeviceStatus::Online, None));
     }
+    let states = (held.release_state, release_state.unwrap_or(held.release_state));
+    news.extend(releases::changed(place, &reading.release.version, states));
     let mut changed = 0;
     for sighting in &sightings {
         let of_device = sighting_events(place, sighting);
@@ -113,6 +110,13 @@ pub(super) async fn record(
     Ok(follows)
 }
 
+/// What the adapter says of the release that was read; an adapter that is gone now says nothing.
+fn judged(app: &SharedApp, controller: &ControllerTarget, held: &Held) -> Option<ReleaseState> {
+    let adapter = app.adapter(&controller.vendor).ok()?;
+    let allowed_release = held.allowed_release.clone();
+    Some(releases::state_of(&adapter, &ControllerTarget { allowed_release, ..controller.clone() }))
+}
+
 /// Records the vendor's sites, and returns the sites of ours that they are. The devices of a site that a person has ignored
 /// since the reading began leave it.
 async fn record_sites(
@@ -135,11 +139,11 @@ async fn record_sites(
 /// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
 /// its own device is offline and the other devices are unknown, each with its event, in the same transaction.
 ///
-/// The vendor's sites are recorded where they were listed before.
+/// What it runs and the vendor's sites are recorded where it said them before.
 pub(super) async fn record_failure(
     app: &SharedApp,
     controller: &ControllerTarget,
-    Failed { error, sites }: &Failed,
+    Failed { error, before }: &Failed,
     start: Start,
 ) -> Result<(), Error> {
     let message = public_message(error);
@@ -147,31 +151,38 @@ pub(super) async fn record_failure(
     let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
         return drop_reading(tx, controller, start).await;
     };
-    let place = Place::of(controller, &held);
-    if let Some(sites) = sites {
+    let place = place_of(controller, &held);
+    if let Some(sites) = &before.sites {
         vendor_sites::record(&mut tx, place.controller, sites, app.clock.now()).await?;
     }
     let status = status_after(error, held.status, held.last_sync_at.is_some());
+    let release = before.release.as_ref();
+    let release_state = release.and_then(|_| judged(app, controller, &held));
     let result = SyncResult {
         status,
         is_read: false,
         error: Some(message.clone()),
-        firmware: None,
-        product: None,
+        firmware: release.map(|release| release.version.clone()),
+        product: release.map(|release| release.product.clone()),
+        release_state,
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
         owner: None,
         now: app.clock.now(),
     };
+    let mut news: Vec<NewEvent> = Vec::new();
     if controllers::record_sync(&mut tx, place.controller, &result).await? {
-        let mut news = vec![status_event(place, status, Some(&message))];
+        news.push(status_event(place, status, Some(&message)));
         if status == DeviceStatus::Offline {
             let host = host_of(controller);
             let lost = devices::lose_sight(&mut tx, place.controller, host.as_deref(), result.now).await?;
             news.extend(lost.iter().flat_map(|sighting| sighting_events(place, sighting)));
         }
-        events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     }
+    if let (Some(release), Some(state)) = (release, release_state) {
+        news.extend(releases::changed(place, &release.version, (held.release_state, state)));
+    }
+    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     let end = SyncEnd { devices_seen: 0, is_read: false, error: Some(&message), now: result.now };
     syncs::end(&mut tx, place.controller, &end).await?;
     tx.commit().await?;

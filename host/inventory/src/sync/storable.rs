@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 /// Most characters of one line.
 const LINE_CHARS_MAX: usize = 200;
+/// Most characters of a version.
+pub(crate) const VERSION_CHARS_MAX: usize = LINE_CHARS_MAX;
 const MESSAGE_CHARS_MAX: usize = 1000;
 const IDENTITY_BYTES_MAX: usize = 300;
 /// Most addresses of one device; more are left out.
@@ -16,7 +18,7 @@ const VALUE_BYTES_MAX: usize = 1 << 10;
 const ENTRIES_MAX: usize = 200;
 /// Most bytes of a device's attributes, and of its measurements; the rest is left out.
 const VALUES_BYTES_MAX: usize = 32 << 10;
-/// Marks attributes of which something was left out.
+/// Marks attributes, and a version, of which something was left out.
 const LEFT_OUT: &str = "…";
 
 /// Returns the device without what cannot be stored. `None` when its identity cannot be stored: a changed one could be
@@ -116,8 +118,23 @@ fn keep(value: &mut Value, room: &mut usize, is_whole: &mut bool) -> bool {
 }
 
 /// Returns the text on one line, without control characters.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect()
+}
+
+/// Returns a version on one line. One that lost something ends with `…`: other versions may be stored as the same text.
+pub(crate) fn version(text: &str) -> String {
+    let text = text.trim();
+    let kept = line(text);
+    if kept == text {
+        return kept;
+    }
+    kept.chars().take(VERSION_CHARS_MAX - 1).chain(LEFT_OUT.chars()).collect()
+}
+
+/// Whether a stored version is all that the controller said.
+pub(crate) fn is_whole(version: &str) -> bool {
+    !version.ends_with(LEFT_OUT)
 }
 
 /// Does the same as [`line`], for a sentence.
@@ -200,6 +217,21 @@ mod tests {
         assert_eq!((&kept[LEFT_OUT], kept.get("two")), (&json!(true), None));
         let small = json!({ "a": { "b": [null, 1, "c"] } });
         assert_eq!(keep(small.clone()), small);
+    }
+
+    #[test]
+    fn a_version_that_lost_something_says_so() {
+        for (said, kept, whole) in [
+            ("24.10.2", "24.10.2".to_owned(), true),
+            (" 24.10.2\n", "24.10.2".to_owned(), true),
+            ("24.10\u{1b}.2", "24.10.2…".to_owned(), false),
+            (&"9".repeat(200), "9".repeat(200), true),
+            (&"9".repeat(201), format!("{}…", "9".repeat(199)), false),
+            ("", String::new(), true),
+        ] {
+            let stored = version(said);
+            assert_eq!((is_whole(&stored), stored), (whole, kept), "{said}");
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ macro_rules! parse_with_from_str {
 parse_with_from_str! {
     SocketAddr: "an address and port such as 127.0.0.1:8080",
     u32: "a whole number from 0 to 4294967295",
+    u64: "a whole number from 0 to 18446744073709551615",
     PathBuf: "a path",
     String: "a text",
 }
@@ -191,7 +192,13 @@ pub fn read_one<T: Parse>(
 }
 
 /// Adds a fault where a number is out of its range; [`settings`](crate::settings) calls it.
-pub fn check_range(name: &'static str, value: u32, (min, max): (u32, u32), faults: &mut Vec<ConfigError>) {
+pub fn check_range(
+    name: &'static str,
+    value: impl Into<u64>,
+    (min, max): (u64, u64),
+    faults: &mut Vec<ConfigError>,
+) {
+    let value = value.into();
     if !(min..=max).contains(&value) {
         let accepted = format!("a whole number from {min} to {max}");
         faults.push(ConfigError::Value { name, value: value.to_string(), accepted });

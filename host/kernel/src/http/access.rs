@@ -67,6 +67,8 @@ pub(crate) struct Gate {
     pub(crate) changes_callers: bool,
     pub(crate) is_personal: bool,
     pub(crate) has_own_proof: bool,
+    /// The handler reads the body while it comes.
+    pub(crate) streams: bool,
     /// Most bytes of a body.
     pub(crate) body_bytes_max: usize,
 }
@@ -103,7 +105,13 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
-    if !request.method().is_safe() {
+    if gate.streams {
+        if request.headers().contains_key(IDEMPOTENCY_KEY) {
+            return creation::not_streamed().into_response();
+        }
+        let admission = Admission { gate, headers: request.headers().clone() };
+        request.extensions_mut().insert(admission);
+    } else if !request.method().is_safe() {
         let since = Instant::now();
         request = match whole(app, gate, request).await {
             Ok(request) => request,
@@ -123,6 +131,24 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
+}
+
+/// What a caller was admitted by, for a handler that reads the body while it comes.
+#[derive(Debug, Clone)]
+pub(crate) struct Admission {
+    gate: Gate,
+    headers: HeaderMap,
+}
+
+impl Admission {
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        self.gate.body_bytes_max
+    }
+
+    /// Refuses a caller whose rights have ended while the body came.
+    pub(crate) async fn again(&self, app: &SharedApp) -> Result<(), Error> {
+        admit(app, self.gate, &self.headers).await.map(drop)
+    }
 }
 
 /// Returns the request with its whole body. The edge ends a body that comes too slowly.

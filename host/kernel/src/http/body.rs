@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use crate::http::error::Error;
 use crate::http::prefix::PREFIX;
-use crate::http::routes::Routes;
+use crate::http::routes::{Mark, Routes};
 use crate::task::Tasks;
 
 /// Largest request body, in bytes, of a route that declares no other.
@@ -22,28 +22,38 @@ pub(super) const BODY_BYTES_MAX: usize = 1_048_576;
 
 /// Most bytes that are read of an unwanted body.
 const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;
+/// Bytes of a body that is read while it comes for which the client has the time of a whole body elsewhere.
+const PACE_BYTES: usize = 1_048_576;
 /// How long an unwanted body is read.
 const UNWANTED_LIMIT: Duration = Duration::from_secs(30);
 
-/// Largest bodies of routes that declare one, by path and method.
-pub(super) struct Sizes(HashMap<String, (Method, usize)>);
+/// Largest bodies of routes that declare one, by path and method, and whether they are read while they come.
+pub(super) struct Sizes(HashMap<String, (Method, usize, bool)>);
 
 impl Sizes {
     pub(super) fn of(table: &Routes) -> Self {
         let declared = table.iter().filter_map(|route| {
             let (_, max) = route.doc.file?;
-            Some((format!("{PREFIX}{}", route.path), (route.method.clone(), max)))
+            let declared = (route.method.clone(), max, route.doc.has(Mark::Streams));
+            Some((format!("{PREFIX}{}", route.path), declared))
         });
         Self(declared.collect())
     }
 
     /// Most bytes that the body of this request may have.
     pub(super) fn max(&self, request: &Request) -> usize {
-        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        match path.and_then(|path| self.0.get(path)) {
-            Some((method, max)) if method == request.method() => *max,
-            _ => BODY_BYTES_MAX,
-        }
+        self.of_request(request).map_or(BODY_BYTES_MAX, |(max, _)| max)
+    }
+
+    /// Bytes for which the body of this request gets its time; `None` where that is for all of it.
+    pub(super) fn pace(&self, request: &Request) -> Option<usize> {
+        self.of_request(request).and_then(|(_, streams)| streams.then_some(PACE_BYTES))
+    }
+
+    fn of_request(&self, request: &Request) -> Option<(usize, bool)> {
+        let path = request.extensions().get::<MatchedPath>()?.as_str();
+        let (method, max, streams) = self.0.get(path)?;
+        (method == request.method()).then_some((*max, *streams))
     }
 }
 
@@ -69,8 +79,14 @@ pub(super) fn check_length(headers: &HeaderMap, max: usize) -> Result<(), Error>
 /// Closing a connection with unread input resets it. A client that sends everything before it reads would then lose the
 /// answer. So the rest is read and discarded while the answer is in flight.
 ///
-/// The body must be complete within `limit`, counted from the moment at which the reader first waits for it.
-pub(super) fn read_to_its_end(request: Request, tasks: &Tasks, limit: Duration) -> Request {
+/// The body must be complete within `limit`, counted from the moment at which the reader first waits for it; with a
+/// `pace`, so many bytes of it.
+pub(super) fn read_to_its_end(
+    request: Request,
+    tasks: &Tasks,
+    limit: Duration,
+    pace: Option<usize>,
+) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
@@ -80,7 +96,8 @@ pub(super) fn read_to_its_end(request: Request, tasks: &Tasks, limit: Duration) 
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     request.map(|body| {
         let rest = Some(body.into_data_stream());
-        Body::from_stream(Unwanted { rest, is_invited: !waits, limit, deadline: None, tasks: tasks.clone() })
+        let tasks = tasks.clone();
+        Body::from_stream(Unwanted { rest, is_invited: !waits, limit, pace, came: 0, deadline: None, tasks })
     })
 }
 
@@ -102,6 +119,10 @@ struct Unwanted {
     /// The client does not wait to be asked for its body, or was asked.
     is_invited: bool,
     limit: Duration,
+    /// Bytes after which the time begins anew.
+    pace: Option<usize>,
+    /// Bytes since it began.
+    came: usize,
     /// Set when the reader first waits for a byte.
     deadline: Option<Pin<Box<Sleep>>>,
     tasks: Tasks,
@@ -122,10 +143,21 @@ impl Stream for Unwanted {
             this.rest = None;
             return Poll::Ready(Some(Err(axum::Error::new(TooSlow(limit)))));
         };
-        if !matches!(item, Some(Ok(_))) {
-            self.rest = None;
+        match &item {
+            Some(Ok(bytes)) => this.count(bytes.len()),
+            _ => this.rest = None,
         }
         Poll::Ready(item)
+    }
+}
+
+impl Unwanted {
+    fn count(&mut self, bytes: usize) {
+        self.came += bytes;
+        if self.pace.is_some_and(|pace| self.came >= pace) {
+            self.came = 0;
+            self.deadline = None;
+        }
     }
 }
 

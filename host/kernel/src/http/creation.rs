@@ -26,7 +26,7 @@ use crate::http::extract::too_large;
 
 /// Names the header by which a request that is sent again has no further effect. A key belongs to one user
 /// and counts for [`KEEP_HOURS`]. Public routes ignore it, and so do routes that neither create an object nor
-/// are marked `Keyed`.
+/// are marked `Keyed`. Routes that read their body while it comes refuse it.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer as that of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -81,6 +81,21 @@ impl Creation {
         created.into_response()
     }
 
+    /// The same of an object that stays as it is, and so has no `ETag`.
+    pub async fn finish_lasting<T: Serialize>(
+        self,
+        mut tx: Tx,
+        app: &App,
+        path: &str,
+        object: &T,
+    ) -> Result<Response, Error> {
+        let location = format!("{}{path}", crate::http::prefix::PREFIX);
+        let created = Answered { json: json(object)?, tag: None, location };
+        self.keep(&mut tx, app, &created).await?;
+        tx.commit().await?;
+        created.into_response()
+    }
+
     /// Commits, and answers 202: the request is in progress, and there is no object to look at.
     pub async fn accept<T: Serialize>(self, mut tx: Tx, app: &App, receipt: &T) -> Result<Response, Error> {
         let accepted = Answered { json: json(receipt)?, tag: None, location: NOWHERE.to_owned() };
@@ -103,6 +118,14 @@ impl Creation {
         };
         idempotency::insert(tx, &kept).await.map_err(used_meanwhile)
     }
+}
+
+/// The refusal of a key where the body is read while it comes: whether it is the same as before is known only at its end.
+pub(crate) fn not_streamed() -> Error {
+    Error::field(
+        "idempotency-key",
+        "is not taken by requests that send a file; send it without, and list the files after an answer that was lost",
+    )
 }
 
 /// Another request with the same key was faster; [`run_once`] answers with the answer of that request.

@@ -11,6 +11,7 @@ pub mod extract;
 pub mod glossary;
 mod headers;
 pub mod health;
+pub mod incoming;
 pub mod list_query;
 mod metrics;
 pub mod nulls;
@@ -131,7 +132,8 @@ async fn edge(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Re
         user.id = tracing::field::Empty,
     );
     let body_limit = Duration::from_secs(app.config.http_body_timeout_secs.into());
-    let mut request = body::read_to_its_end(request, &app.tasks, body_limit);
+    let pace = edge.sizes.pace(&request);
+    let mut request = body::read_to_its_end(request, &app.tasks, body_limit, pace);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(client);
     let answered = async {

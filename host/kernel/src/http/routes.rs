@@ -47,6 +47,9 @@ pub enum Mark {
     LimitedAsLogin,
     /// No limit counts it: probes ask often and must always get an answer.
     Unlimited,
+    /// Its handler reads the body while it comes. The time for a body is then for each megabyte of it, and the caller is
+    /// judged again when all of it is there.
+    Streams,
     /// No CSRF token is asked for: the request needs no session (login, refresh by a `SameSite=Strict` cookie, callbacks), its
     /// form carries a token, or an app proves itself.
     OwnProof,
@@ -150,6 +153,12 @@ impl Doc {
         self
     }
 
+    /// Takes the file while it comes, by [`Incoming`](crate::http::incoming::Incoming): it is too large for the memory.
+    #[must_use]
+    pub fn streams(self) -> Self {
+        self.mark(Mark::Streams)
+    }
+
     /// Takes a form, as OAuth 2.0 sends it.
     #[must_use]
     pub fn form<T: JsonSchema>(self) -> Self {
@@ -180,7 +189,7 @@ impl Doc {
         self
     }
 
-    /// Answers 200 with text of this media type.
+    /// Answers 200 with a body of this media type: text, or plain bytes.
     #[must_use]
     pub fn answers_text(mut self, media: &'static str) -> Self {
         self.media = Some(media);
@@ -429,10 +438,12 @@ impl Routes {
         self.routes.into_iter().fold(Router::new(), |router, route| {
             let gate = Gate {
                 access: route.access,
-                creates: route.doc.status == 201 || route.doc.has(Mark::Keyed),
+                creates: route.doc.status == 201 && !route.doc.has(Mark::Streams)
+                    || route.doc.has(Mark::Keyed),
                 changes_callers: route.doc.has(Mark::ChangesCallers),
                 is_personal: route.doc.has(Mark::Personal),
                 has_own_proof: route.doc.has(Mark::OwnProof),
+                streams: route.doc.has(Mark::Streams),
                 body_bytes_max: route.doc.file.map_or(BODY_BYTES_MAX, |(_, max)| max),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);

@@ -6,7 +6,7 @@ use heddle_core::change::{Danger, Operation};
 use heddle_marketplace::description as package;
 use heddle_marketplace::model::{self, ModelKind};
 
-use super::danger_of;
+use super::{danger_of, operation_of, span};
 
 /// What stages a verb: an operation of the kind's own feature, or an action that is a feature of its own.
 fn staged_by(kind: &ModelKind, verb: &str) -> Option<(String, Operation, OfModel)> {
@@ -24,7 +24,14 @@ fn staged_by(kind: &ModelKind, verb: &str) -> Option<(String, Operation, OfModel
 /// A verb as the host shows it.
 pub(super) fn written(kind: &ModelKind, written: &package::Written) -> Option<Written> {
     let (feature, operation, _) = staged_by(kind, &written.verb)?;
-    Some(Written { verb: written.verb.clone(), feature, operation, fields: written.fields.clone() })
+    let uses = written.uses.iter().map(|used| (used.feature.clone(), operation_of(used.operation)));
+    Some(Written {
+        verb: written.verb.clone(),
+        feature,
+        operation,
+        fields: written.fields.clone(),
+        uses: uses.collect(),
+    })
 }
 
 /// The features of all verbs that a package can express, in the order of its description.
@@ -51,6 +58,8 @@ pub(super) fn features(description: &package::Description) -> Vec<Feature> {
                 is_of_site: filled.per.is_site(),
                 natural_key: vec!["key".to_owned()],
                 operations: vec![operation],
+                // Of the features that it becomes, each has its own.
+                releases: filled.releases.as_ref().map(span),
                 model: Some(model),
             });
         }

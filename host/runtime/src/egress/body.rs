@@ -4,7 +4,7 @@ use heddle_core::fault::{Fault, FaultKind};
 
 use super::request::{Body, Request};
 
-/// Refuses a body that is larger than the controller takes.
+/// Refuses a body that is larger than the controller takes. Files do not count.
 pub(super) fn check(request: &Request, most: usize) -> Result<(), Fault> {
     let size = size(&request.body);
     if size > most {
@@ -26,8 +26,10 @@ fn size(body: &Body) -> usize {
             count.0
         }
         Body::Form(fields) => fields.iter().map(|(name, value)| name.len() + value.len() + 2).sum(),
-        Body::Multipart(parts) => parts.iter().map(|part| part.content.len() + part.name.len() + 128).sum(),
+        Body::Multipart(parts) => parts.iter().map(|part| part.held() + part.name.len() + 128).sum(),
         Body::Bytes(_, bytes) => bytes.len(),
+        // It is streamed, and has a limit of its own since it was uploaded.
+        Body::File(..) => 0,
     }
 }
 

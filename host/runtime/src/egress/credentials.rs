@@ -8,8 +8,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::headers;
-use super::request::{Auth, Body, Place, denied};
+use super::request::{Auth, Body, Content, Part, Place, denied};
 use super::wire::Outgoing;
 use crate::api::Credential;
 
@@ -55,9 +54,7 @@ fn put(outgoing: &mut Outgoing, place: &Place, secret: &Secret) -> Result<(), Fa
         Place::FormField(name) => {
             let taken = match &outgoing.body {
                 Body::Form(fields) => fields.iter().any(|(found, value)| found == name && !value.is_empty()),
-                Body::Multipart(parts) => {
-                    parts.iter().any(|part| part.name == *name && !part.content.is_empty())
-                }
+                Body::Multipart(parts) => parts.iter().any(|part| part.name == *name && !part.is_empty()),
                 _ => false,
             };
             free(name, taken)?;
@@ -99,7 +96,7 @@ fn is_taken(body: &Value, pointer: &str) -> bool {
 pub(super) fn header(outgoing: &mut Outgoing, name: &str, value: &str) -> Result<(), Fault> {
     let refused = || denied("header", format!("header '{name}' cannot carry a credential"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
-    if !headers::carries_credentials(parsed.as_str()) {
+    if !heddle_marketplace::headers::carries_credentials(parsed.as_str()) {
         return Err(refused());
     }
     let mut value = HeaderValue::from_str(value).map_err(|_| {
@@ -122,11 +119,8 @@ pub(super) fn form_field(outgoing: &mut Outgoing, name: &str, value: &str) -> Re
         Body::Multipart(parts) => {
             parts.retain(|part| part.name != name);
             // In front: some devices read the session before they take the file.
-            let content = value.as_bytes().to_vec();
-            parts.insert(
-                0,
-                super::request::Part { name: name.to_owned(), filename: None, content_type: None, content },
-            );
+            let content = Content::Bytes(value.as_bytes().to_vec());
+            parts.insert(0, Part { name: name.to_owned(), filename: None, content_type: None, content });
             Ok(())
         }
         _ => Err(Fault::new(FaultKind::Invalid, format!("form field '{name}' needs a form body"))

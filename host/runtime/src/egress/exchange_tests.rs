@@ -12,45 +12,23 @@ use axum::response::{IntoResponse as _, Response as Answer};
 use heddle_core::Clock;
 use heddle_core::change::{HoleValues, NativeCall, Stage};
 use heddle_core::fault::FaultKind;
-use heddle_core::secret::Secret;
-use heddle_core::tls::TlsPolicy;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::held::Held;
 use super::request::{Body, Place};
-use super::tests::{manifest, request};
+use super::tests::{PASSWORD, TestVault, apart, bench, manifest, request};
 use super::*;
-use crate::api::VaultError;
-
-const PASSWORD: &str = "correct horse";
 
 /// A device with a login; `alive` is the number of the session it accepts.
 #[derive(Default)]
-struct Device {
+pub(super) struct Device {
     logins: AtomicU32,
     alive: AtomicU32,
     refuse: AtomicU32,
-    writes: Mutex<Vec<Value>>,
+    pub(super) writes: Mutex<Vec<Value>>,
     /// Authorization and key of the requests to `/key`.
     keys: Mutex<Vec<(String, String)>>,
-}
-
-struct TestVault;
-
-#[async_trait::async_trait]
-impl Vault for TestVault {
-    async fn credential(
-        &self,
-        _: heddle_core::OrgId,
-        _: heddle_core::CredentialId,
-    ) -> Result<Credential, VaultError> {
-        let field = |name: &str, text: &str| (name.to_owned(), Secret::new(text));
-        Ok(Credential { fields: vec![field("username", "root"), field("password", PASSWORD)] })
-    }
-    fn reference_key(&self, _: heddle_core::ControllerId) -> [u8; 32] {
-        [3; 32]
-    }
 }
 
 async fn device(
@@ -60,6 +38,7 @@ async fn device(
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
+    let raw = body.clone();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     match uri.path() {
         "/login" => {
@@ -87,6 +66,15 @@ async fn device(
             device.keys.lock().unwrap().push((text("authorization"), text("x-key")));
             axum::Json(text("authorization")).into_response()
         }
+        "/upload" => {
+            let text = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+            let seen = json!({
+                "length": text("content-length"), "type": text("content-type"),
+                "bytes": raw.len(), "body": String::from_utf8_lossy(&raw),
+            });
+            device.writes.lock().unwrap().push(seen);
+            axum::Json("ok").into_response()
+        }
         "/away" => (StatusCode::FOUND, [("location", "http://169.254.169.254/")]).into_response(),
         "/large" => vec![b'a'; 9 << 20].into_response(),
         "/fat" => format!("[{}0]", "{\"a\":0},".repeat(900_000)).into_response(),
@@ -104,47 +92,21 @@ async fn device(
     }
 }
 
-struct Lab {
-    device: Arc<Device>,
+pub(super) struct Lab {
+    pub(super) device: Arc<Device>,
     egress: Arc<Egress>,
     clock: Clock,
     target: Target,
 }
 
-fn apart() -> Arc<Apart> {
-    Arc::new(Apart::new(tokio::runtime::Handle::current(), 1))
-}
-
-async fn lab() -> Lab {
-    let state = Arc::new(Device::default());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    let app = Router::new().fallback(device).with_state(Arc::clone(&state));
-    #[expect(clippy::disallowed_methods, reason = "the device lives as long as the test")]
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    let clock = Clock::default();
-    let networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let egress = Egress::new(
-        Arc::new(TestVault),
-        apart(),
-        clock.clone(),
-        super::address::Rules::new(networks, Vec::new()),
-    );
-    let target = Target {
-        org_id: clock.new_id(),
-        controller_id: clock.new_id(),
-        url,
-        tls: TlsPolicy::default(),
-        credential_id: clock.new_id(),
-        credential_version: 1,
-        settings: json!({}),
-        site_ref: None,
-    };
-    Lab { device: state, egress: Arc::new(egress), clock, target }
+pub(super) async fn lab() -> Lab {
+    let device = Arc::new(Device::default());
+    let bench = bench(Router::new().fallback(self::device).with_state(Arc::clone(&device))).await;
+    Lab { device, egress: bench.egress, clock: bench.clock, target: bench.target }
 }
 
 impl Lab {
-    fn call(&self, phase: Phase) -> Outbound {
+    pub(super) fn call(&self, phase: Phase) -> Outbound {
         self.call_of(manifest(), phase)
     }
 
@@ -178,11 +140,17 @@ fn session() -> Auth {
     Auth::Session("main".to_owned())
 }
 
-fn filling() -> Filling {
-    Filling { hold_secs: 90, secrets: Arc::default(), holes: Arc::from([]), values: HoleValues::new() }
+pub(super) fn filling() -> Filling {
+    Filling {
+        hold_secs: 90,
+        secrets: Arc::default(),
+        files: Arc::default(),
+        holes: Arc::from([]),
+        values: HoleValues::new(),
+    }
 }
 
-fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
+pub(super) fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
     NativeCall {
         stage: Stage::Apply,
         id: None,
@@ -192,6 +160,8 @@ fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
         headers: Vec::new(),
         body: Some(rpc(verb)),
         form: None,
+        file: None,
+        multipart: None,
         session: session.map(str::to_owned),
         repeatable: false,
     }

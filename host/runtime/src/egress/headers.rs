@@ -1,66 +1,14 @@
 //! Which headers a guest may set, and which of an answer it may see.
 
 use heddle_core::fault::Fault;
-use heddle_marketplace::CONNECTION_HEADERS;
-use heddle_marketplace::manifest::{ApplyTo, Manifest};
+use heddle_marketplace::headers::{belongs_to_host, is_connection, misleads};
+use heddle_marketplace::manifest::{ApplyTo, CaptureFrom, Manifest, Session};
 use http::{HeaderName, HeaderValue};
 
 use super::request::{Auth, Place, denied};
 
 const COUNT_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 10;
-
-/// Headers that belong to the host, because they decide what is checked and what is seen:
-/// how the body is read, and which part of it comes back.
-const HOST: &[&str] = &[
-    "authorization",
-    "cookie",
-    "content-type",
-    "content-encoding",
-    "accept-encoding",
-    "accept-charset",
-    "range",
-    "if-range",
-];
-/// Headers that make a server take a request for another one: of another method, path, host or client.
-const MISLEADING: &[&str] = &[
-    "forwarded",
-    "via",
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-url",
-    "x-original-uri",
-    "x-original-host",
-    "x-original-method",
-    "x-rewrite-url",
-    "x-rewrite-uri",
-    "x-override-url",
-    "x-request-uri",
-    "x-host",
-    "x-http-host-override",
-    "x-real-ip",
-    "x-client-ip",
-    "x-remote-ip",
-    "x-remote-addr",
-    "x-remote-user",
-    "x-cluster-client-ip",
-    "x-originating-ip",
-    "x-proxyuser-ip",
-    "x-azure-clientip",
-    "true-client-ip",
-    "client-ip",
-    "cf-connecting-ip",
-    "fastly-client-ip",
-];
-
-/// Whether a header makes a server take a request for another one than was checked. No component and no user sets it.
-#[must_use]
-pub fn misleads(name: &str) -> bool {
-    // Many servers read '_' as '-'.
-    let name = name.to_ascii_lowercase().replace('_', "-");
-    MISLEADING.contains(&name.as_str()) || name.starts_with("x-forwarded") || name.starts_with("x-accel-")
-}
 
 const HOP_BY_HOP: &[&str] = &[
     "connection",
@@ -89,7 +37,7 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
         };
         let lower = parsed.as_str();
         if is_connection(lower)
-            || HOST.contains(&lower)
+            || belongs_to_host(lower)
             || misleads(lower)
             || reserved.iter().any(|r| r == lower)
         {
@@ -100,17 +48,6 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
         }
     }
     Ok(())
-}
-
-/// Whether a credential may go into this header: into none that changes what
-/// is asked for or how it is sent.
-pub(super) fn carries_credentials(lower: &str) -> bool {
-    matches!(lower, "authorization" | "cookie")
-        || !(is_connection(lower) || HOST.contains(&lower) || misleads(lower))
-}
-
-fn is_connection(lower: &str) -> bool {
-    CONNECTION_HEADERS.contains(&lower) || lower.starts_with("proxy-")
 }
 
 fn is_value(value: &[u8]) -> bool {
@@ -135,9 +72,17 @@ fn reserved(manifest: &Manifest, auth: &Auth) -> Vec<String> {
     applied.chain(placed).collect()
 }
 
-/// Whether a guest sees this header of an answer.
-pub(super) fn reaches_guest(lower: &str, owns_cookies: bool) -> bool {
-    !HOP_BY_HOP.contains(&lower) && !(owns_cookies && (lower == "set-cookie" || lower == "set-cookie2"))
+/// Whether a guest sees this header of an answer, which came in a session or in none. One that replaces a value of the
+/// session it does not see, whether the value was taken or not.
+pub(super) fn reaches_guest(lower: &str, session: Option<&Session>) -> bool {
+    let Some(session) = session else { return !HOP_BY_HOP.contains(&lower) };
+    let mut replacing = session.refresh.iter().map(|refresh| &refresh.from);
+    let owns_cookies =
+        session.cookie_jar || replacing.clone().any(|from| matches!(from, CaptureFrom::Cookie(_)));
+    let replaces =
+        |from: &CaptureFrom| matches!(from, CaptureFrom::Header(name) if name.eq_ignore_ascii_case(lower));
+    let is_cookie = matches!(lower, "set-cookie" | "set-cookie2");
+    !(HOP_BY_HOP.contains(&lower) || owns_cookies && is_cookie || replacing.any(replaces))
 }
 
 #[cfg(test)]
@@ -219,8 +164,9 @@ mod tests {
 
     #[test]
     fn cookies_of_a_jar_do_not_reach_the_guest() {
-        assert!(reaches_guest("set-cookie", false));
-        assert!(!reaches_guest("set-cookie", true));
-        assert!(!reaches_guest("connection", false));
+        let session = manifest().auth.remove("main").unwrap();
+        assert!(reaches_guest("set-cookie", None));
+        assert!(!reaches_guest("set-cookie", Some(&session)));
+        assert!(!reaches_guest("connection", None));
     }
 }

@@ -50,6 +50,7 @@ fn texts(call: &NativeCall, mut seen: impl FnMut(&str)) {
     seen(&call.path);
     call.headers.iter().for_each(|(_, value)| seen(value));
     call.form.iter().flatten().for_each(|(_, value)| seen(value));
+    call.multipart.iter().flatten().filter_map(|part| part.text.as_deref()).for_each(&mut seen);
     if let Some(body) = &call.body {
         walk(body, &mut seen);
     }
@@ -111,13 +112,8 @@ fn in_call(
     sources: &HashMap<&str, (usize, Stage)>,
     used: &mut BTreeSet<String>,
 ) -> Option<String> {
-    if let Some(id) = &call.only_after {
-        let takes_back = matches!(call.stage, Stage::Undo | Stage::Restore);
-        if !takes_back || sources.get(id.as_str()).is_none_or(|(_, stage)| *stage != Stage::Apply) {
-            return Some(format!(
-                "'only-after' of call {at} takes back '{id}', which is no call of the apply"
-            ));
-        }
+    if let Some(problem) = of_only_after(at, call, sources) {
+        return Some(problem);
     }
     if call
         .path
@@ -151,9 +147,33 @@ fn in_call(
     problem.or_else(|| (bytes > ESCAPED * FILLED_BYTES_MAX).then(too_large))
 }
 
-/// Whether a call is answered before another one leaves. What a stage behind `apply` did is known to itself alone.
+/// What is wrong with the call that another one takes back, or whose job it ends.
+fn of_only_after(at: usize, call: &NativeCall, sources: &HashMap<&str, (usize, Stage)>) -> Option<String> {
+    let named = call.only_after.as_deref();
+    let stage = named.and_then(|id| sources.get(id)).map(|(_, stage)| *stage);
+    let name = named.unwrap_or_default();
+    match call.stage {
+        Stage::Abort if named.is_none() => Some(format!(
+            "call {at} of the stage abort does not say in 'only-after' which call's job it ends"
+        )),
+        Stage::Abort if !matches!(stage, Some(Stage::Apply | Stage::Restore)) => Some(format!(
+            "'only-after' of call {at} ends the job of '{name}', which is no call of the apply or the restore"
+        )),
+        Stage::Abort => None,
+        _ if named.is_none() => None,
+        Stage::Undo | Stage::Restore if stage == Some(Stage::Apply) => None,
+        _ => Some(format!("'only-after' of call {at} takes back '{name}', which is no call of the apply")),
+    }
+}
+
+/// Whether a call is answered before another one leaves. What a stage behind `apply` did is known to itself alone; a
+/// call that ends a job also knows what a restore was answered with.
 fn comes_before((at, source): (usize, Stage), (of, stage): (usize, Stage)) -> bool {
-    if source == stage { at < of } else { source == Stage::Apply }
+    match stage {
+        _ if source == stage => at < of,
+        Stage::Abort => matches!(source, Stage::Apply | Stage::Restore),
+        _ => source == Stage::Apply,
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -241,7 +261,7 @@ pub(crate) trait Pieces {
 }
 
 /// They stay as they are.
-struct Unchanged;
+pub(super) struct Unchanged;
 
 impl Pieces for Unchanged {
     fn whole(&self, text: &str) -> Result<Value, Fault> {
@@ -271,7 +291,8 @@ pub(crate) fn fill(
     for (_, value) in &mut filled.headers {
         *value = replaced(value, values, str::to_owned, &Unchanged)?;
     }
-    for (_, value) in filled.form.iter_mut().flatten() {
+    let parts = filled.multipart.iter_mut().flatten().filter_map(|part| part.text.as_mut());
+    for value in filled.form.iter_mut().flatten().map(|(_, value)| value).chain(parts) {
         *value = if value.contains(BEGIN) {
             replaced(value, values, str::to_owned, pieces)?
         } else {
@@ -358,6 +379,8 @@ mod tests {
             headers: Vec::new(),
             body: None,
             form: None,
+            file: None,
+            multipart: None,
             session: None,
             repeatable: false,
         }
@@ -371,6 +394,7 @@ mod tests {
             danger: Danger::Normal,
             lockout_risk: false,
             warnings: vec![],
+            also: Vec::new(),
             base_digest: vec![],
             inverse: None,
             holds: false,
@@ -410,6 +434,25 @@ mod tests {
         assert_eq!(problem(&plan(vec![create(), back(Stage::Restore, "create")], vec![])), None);
         for bad in [back(Stage::Restore, "other"), back(Stage::Confirm, "create")] {
             assert!(problem(&plan(vec![create(), bad], vec![])).unwrap().contains("no call of the apply"));
+        }
+    }
+
+    #[test]
+    fn a_call_that_ends_a_job_says_whose_and_may_name_what_that_was_answered_with() {
+        let starts = |stage| call(stage, Some("create"), "/x");
+        let ends = |only_after: Option<&str>, path: &str| NativeCall {
+            only_after: only_after.map(str::to_owned),
+            ..call(Stage::Abort, None, path)
+        };
+        for stage in [Stage::Apply, Stage::Restore] {
+            let good = plan(vec![starts(stage), ends(Some("create"), NAMED)], vec![of_answer("create")]);
+            assert_eq!(problem(&good), None, "{stage}");
+        }
+        let nobody = problem(&plan(vec![starts(Stage::Apply), ends(None, "/x")], vec![])).unwrap();
+        assert!(nobody.contains("does not say"), "{nobody}");
+        for (stage, other) in [(Stage::Apply, "other"), (Stage::Confirm, "create")] {
+            let bad = problem(&plan(vec![starts(stage), ends(Some(other), "/x")], vec![])).unwrap();
+            assert!(bad.contains("no call of the apply or the restore"), "{bad}");
         }
     }
 

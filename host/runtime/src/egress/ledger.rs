@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::api::SecretBook;
+use crate::api::{KeptFile, SecretBook};
 
 /// What happened in one call so far.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Ledger {
     pub(crate) overloaded: bool,
     /// Secrets that answers held, by reference.
     pub(crate) seen: SecretBook,
+    /// The file that was kept last.
+    pub(crate) kept: Option<KeptFile>,
     /// Sessions that were renewed in this call; once is enough.
     pub(super) renewed: HashSet<String>,
 }

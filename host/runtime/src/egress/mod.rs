@@ -11,10 +11,13 @@ mod credentials;
 mod decoded;
 #[cfg(test)]
 mod exchange_tests;
+#[cfg(test)]
+mod file_tests;
 pub(crate) mod headers;
 pub(crate) mod held;
 pub(crate) mod holes;
 mod interfaces;
+mod kept;
 mod lanes;
 mod ledger;
 mod outward;
@@ -25,6 +28,8 @@ pub(crate) mod references;
 pub(crate) mod request;
 pub(crate) mod scrub;
 mod session;
+#[cfg(test)]
+mod session_tests;
 mod substitute;
 #[cfg(test)]
 mod tests;
@@ -32,16 +37,17 @@ mod tls;
 #[cfg(test)]
 mod tls_tests;
 mod wire;
+pub(crate) mod witness;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use heddle_core::change::{Hole, HoleSource, HoleValues, NativeCall};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId};
-use heddle_marketplace::manifest::{Manifest, Session};
+use heddle_marketplace::manifest::{CaptureFrom, Manifest, Session};
 use ledger::Ledger;
 use phase::Phase;
 use references::{Content, SecretFields};
@@ -49,11 +55,12 @@ use request::{Auth, Request, Response, denied};
 use serde_json::Value;
 use session::Live;
 use wire::Outgoing;
+use witness::{Exchange, Witness};
 
 use crate::apart::Apart;
-use crate::api::{Credential, Filling, SecretBook, Target, Urgency, Vault, is_secret_field};
+use crate::api::{Credential, FileSink, Filling, KeptFile, SecretBook, Target, Urgency, Vault};
 use crate::description::Bindings;
-use crate::limits::Bounds;
+use crate::limits::{Bounds, FILE_START_MAX};
 
 /// What a component is, as far as its requests are concerned.
 #[derive(Debug)]
@@ -72,6 +79,12 @@ impl Facts {
         let secret_fields = SecretFields::of(&manifest.secret_fields);
         Self { manifest, bounds, secret_fields, sha256, bindings }
     }
+
+    /// The fields of a credential that must not be seen in an answer.
+    fn hidden(&self, credential: &Credential) -> Vec<Secret> {
+        let hidden = credential.fields.iter().filter(|(name, _)| self.manifest.hides_field(name));
+        hidden.map(|(_, secret)| secret.clone()).collect()
+    }
 }
 
 /// Connections, sessions and lanes, shared by all calls.
@@ -84,6 +97,7 @@ pub(crate) struct Egress {
     lanes: lanes::Lanes,
     rooms: held::Rooms,
     apart: Arc<Apart>,
+    pub(crate) witness: OnceLock<Arc<dyn Witness>>,
 }
 
 impl Egress {
@@ -105,6 +119,7 @@ impl Egress {
             lanes: lanes::Lanes::default(),
             rooms: held::Rooms::default(),
             apart,
+            witness: OnceLock::new(),
         }
     }
 }
@@ -118,6 +133,8 @@ pub(crate) struct Outbound {
     pub(crate) deadline: Instant,
     urgency: Urgency,
     room: held::Room,
+    /// Where a file goes, in a call that may keep one.
+    pub(crate) sink: Option<Arc<dyn FileSink>>,
     ledger: Mutex<Ledger>,
 }
 
@@ -126,6 +143,8 @@ struct Read {
     answer: wire::Answer,
     content: Result<Content, Fault>,
     verdict: session::Expiry,
+    /// Values of the session that the answer replaces.
+    replacing: Vec<(String, Secret)>,
 }
 
 /// What a request is for. `follows` says whether calls of the stage left before: a session that ended since may have
@@ -134,6 +153,8 @@ struct Read {
 enum Purpose<'a> {
     /// A component reads.
     Read,
+    /// A component reads what the host keeps as a file.
+    Save,
     /// The host reads what fills a hole of a reviewed call.
     FreshRead { follows: bool },
     /// A reviewed call.
@@ -147,7 +168,7 @@ impl Purpose<'_> {
 
     fn follows(self) -> bool {
         match self {
-            Purpose::Read => false,
+            Purpose::Read | Purpose::Save => false,
             Purpose::FreshRead { follows } | Purpose::Write { follows, .. } => follows,
         }
     }
@@ -164,6 +185,8 @@ struct Cleared {
     limit: usize,
     /// Secrets that were filled into the body: an error of the device may quote them.
     filled: Vec<Secret>,
+    /// Takes the body of a good answer, where that is a file.
+    sink: Option<Arc<dyn FileSink>>,
 }
 
 impl Cleared {
@@ -184,7 +207,7 @@ impl Outbound {
         urgency: Urgency,
     ) -> Self {
         let room = egress.rooms.room(target.org_id, urgency == Urgency::UnderWay);
-        Self { egress, facts, target, phase, deadline, urgency, room, ledger: Mutex::default() }
+        Self { egress, facts, target, phase, deadline, urgency, room, sink: None, ledger: Mutex::default() }
     }
 
     /// Bytes that the device answered so far.
@@ -198,7 +221,34 @@ impl Outbound {
 
     /// Sends one request of a component through every check, in the order that matters.
     pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
-        self.counted(self.steps(request, auth, Purpose::Read)).await
+        let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
+        let answer = self.counted(self.steps(request, auth, Purpose::Read)).await;
+        self.show(shown, &answer);
+        answer
+    }
+
+    /// Sends one read of a component whose answer is kept as a file, through the same checks.
+    pub(crate) async fn save(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+        let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
+        let answer = self.counted(self.steps(request, auth, Purpose::Save)).await;
+        self.show(shown, &answer);
+        let answer = answer?;
+        if let Some(kept) = &answer.kept {
+            self.ledger().kept = Some(kept.clone());
+        }
+        Ok(answer)
+    }
+
+    /// The file that the call kept last.
+    pub(crate) fn kept(&self) -> Option<KeptFile> {
+        self.ledger().kept.take()
+    }
+
+    /// Shows an exchange to the witness, where there is one.
+    fn show(&self, shown: Option<Exchange>, answer: &Result<Response, Fault>) {
+        if let (Some(witness), Some(shown)) = (self.egress.witness.get(), shown) {
+            witness.exchanged(shown.answered(answer));
+        }
     }
 
     /// Sends one reviewed call of a plan through the same checks; `follows` says whether calls of its stage left
@@ -211,8 +261,15 @@ impl Outbound {
     ) -> Result<Response, Fault> {
         let steps = async {
             let values = self.hole_values(call, filling, follows).await?;
-            let (request, auth) = Request::of(&holes::fill(call, &values, filling)?)?;
-            self.steps(request, &auth, Purpose::Write { filling, follows }).await
+            let (mut request, auth) = Request::of(&holes::fill(call, &values, filling)?)?;
+            request.attach(&filling.files)?;
+            let shown = match self.egress.witness.get() {
+                Some(_) => Some(Exchange::of_call(&holes::fill(call, &values, &holes::Unchanged)?)),
+                None => None,
+            };
+            let answer = self.steps(request, &auth, Purpose::Write { filling, follows }).await;
+            self.show(shown, &answer);
+            answer
         };
         self.counted(steps).await
     }
@@ -247,7 +304,11 @@ impl Outbound {
     /// What the device has at a path now, read in the session that the call is sent in.
     async fn fresh(&self, hole: &Hole, path: &str, call: &NativeCall, follows: bool) -> Result<Value, Fault> {
         let auth = call.session.clone().map_or(Auth::None, Auth::Session);
-        let answer = self.steps(Request::get(path), &auth, Purpose::FreshRead { follows }).await?;
+        let request = Request::get(path);
+        let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
+        let answer = self.steps(request, &auth, Purpose::FreshRead { follows }).await;
+        self.show(shown, &answer);
+        let answer = answer?;
         if !(200..300).contains(&answer.status) {
             let mut fault = holes::unfilled(hole, &format!("the device answered status {}", answer.status));
             if matches!(answer.status, 429 | 502..=504) {
@@ -308,9 +369,16 @@ impl Outbound {
         let bounds = &self.facts.bounds;
         // 1. Budget.
         budget::take(&mut self.ledger(), bounds.requests)?;
-        let timeout = budget::time_left(self.deadline, request.timeout)?;
+        let (is_save, sink) = (matches!(purpose, Purpose::Save), self.sink.clone());
+        if is_save && sink.is_none() {
+            return Err(denied("no-file", "only 'files.fetch' may keep an answer as a file"));
+        }
+        let asked = request.timeout.filter(|_| !is_save);
+        let timeout = budget::time_left(self.deadline, asked)?;
+        // The time for a file is not the time to wait for others.
+        let patience = if is_save { timeout.min(FILE_START_MAX) } else { timeout };
         let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
-        let _turn = lane.enter(timeout, self.urgency).await?;
+        let _turn = lane.enter(patience, self.urgency).await?;
         // 2. What this phase may send.
         if !purpose.is_write() {
             phase::check(self.phase, &self.facts.manifest.reads, &request)?;
@@ -321,8 +389,8 @@ impl Outbound {
         body::check(&request, bounds.request_bytes)?;
         // 5. and 6. Addresses, and a connection to exactly those.
         let client = self.route().await?;
-        lane.pace(self.facts.manifest.pace.as_ref(), purpose.is_write(), timeout).await?;
-        let timeout = budget::time_left(self.deadline, request.timeout)?;
+        let _paced = lane.pace(self.facts.manifest.pace.as_ref(), purpose.is_write(), patience).await?;
+        let timeout = budget::time_left(self.deadline, asked)?;
         let limit = request
             .max_response
             .and_then(|n| (n > 0).then_some(n))
@@ -331,10 +399,21 @@ impl Outbound {
         // 7. to 10.
         let filled = match purpose {
             Purpose::Write { filling, .. } => filling.secrets.entries.values().cloned().collect(),
-            Purpose::Read | Purpose::FreshRead { .. } => Vec::new(),
+            Purpose::Read | Purpose::Save | Purpose::FreshRead { .. } => Vec::new(),
         };
         let (is_write, follows) = (purpose.is_write(), purpose.follows());
-        self.exchange(Cleared { request, is_write, follows, client, timeout, limit, filled }, auth).await
+        let sink = sink.filter(|_| is_save);
+        self.exchange(Cleared { request, is_write, follows, client, timeout, limit, filled, sink }, auth)
+            .await
+    }
+
+    /// A connection for a request of a login, which keeps the controller's pace like any other.
+    async fn login_route(&self) -> Result<(connect::Route, Option<lanes::Paced>), Fault> {
+        let route = self.route().await?;
+        let lane = self.egress.lanes.lane(&self.target, self.facts.bounds.parallel);
+        let time = budget::time_left(self.deadline, None)?;
+        let paced = lane.pace(self.facts.manifest.pace.as_ref(), false, time).await?;
+        Ok((route, paced))
     }
 
     async fn route(&self) -> Result<connect::Route, Fault> {
@@ -353,23 +432,30 @@ impl Outbound {
             };
             let mut outgoing = Outgoing::of(&cleared.request);
             credentials::place(&mut outgoing, auth, &credential)?;
-            let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
-            let secrets = cleared.and(hidden.map(|(_, secret)| secret.clone()).collect());
+            let secrets = cleared.and(self.facts.hidden(&credential));
             let answer = self.hand_over(&cleared, outgoing).await?;
             let read = self.read(answer, None, cleared.is_write).await?;
-            self.present(read, secrets, false).await
+            self.present(read, secrets, None).await
         }
     }
 
-    async fn exchange_in_session(&self, cleared: Cleared, name: &str) -> Result<Response, Fault> {
-        let session = self.session(name).await?;
+    /// Sends in a session, and keeps what the answer changes of it.
+    async fn ask(&self, cleared: &Cleared, name: &str, session: &Live) -> Result<Read, Fault> {
         let declared = self.declared(name)?;
-        let answer = self.hand_over(&cleared, session.apply(&cleared.request, declared)?).await?;
+        let answer = self.hand_over(cleared, session.apply(&cleared.request, declared)?).await?;
         session.keep_cookies(declared, &answer);
         let read = self.read(answer, Some(name), cleared.is_write).await?;
+        session.replace(&read.replacing);
+        Ok(read)
+    }
+
+    async fn exchange_in_session(&self, cleared: Cleared, name: &str) -> Result<Response, Fault> {
+        let session = self.session(name, cleared.follows).await?;
+        let declared = self.declared(name)?;
+        let read = self.ask(&cleared, name, &session).await?;
         let verdict = read.verdict;
         if verdict == session::Expiry::Alive {
-            return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
+            return self.present(read, cleared.and(session.secrets()), Some(name)).await;
         }
         if cleared.follows {
             return Err(Fault::new(
@@ -383,18 +469,16 @@ impl Outbound {
             !cleared.is_write || (declared.expired_before_effect && verdict == session::Expiry::Expired);
         if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
             // A right that is missing looks the same; the component must tell.
-            return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
+            return self.present(read, cleared.and(session.secrets()), Some(name)).await;
         }
         drop(read);
         if cleared.is_write {
             // The refused write was not carried out: the manifest says so.
             self.ledger().left = false;
         }
-        let fresh = self.renew(name, &session).await?;
-        let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
-        fresh.keep_cookies(declared, &answer);
-        let read = self.read(answer, None, cleared.is_write).await?;
-        self.present(read, cleared.and(fresh.secrets()), declared.cookie_jar).await
+        let fresh = self.replace_session(name, &session).await?;
+        let read = self.ask(&cleared, name, &fresh).await?;
+        self.present(read, cleared.and(fresh.secrets()), Some(name)).await
     }
 
     /// Sends, and keeps the books of what left.
@@ -405,8 +489,11 @@ impl Outbound {
             // Until the answer is there: the call may be cancelled meanwhile.
             self.ledger().left = true;
         }
-        let answer =
-            wire::exchange(&cleared.client, outgoing, timeout, (cleared.limit, &self.room), write).await;
+        let room = (cleared.limit, &self.room);
+        let answer = match &cleared.sink {
+            Some(sink) => kept::exchange(&cleared.client, outgoing, timeout, room, sink.as_ref()).await,
+            None => wire::exchange(&cleared.client, outgoing, timeout, room, write).await,
+        };
         if answer.as_ref().is_err_and(|fault| fault.effect == Effect::None) {
             self.ledger().left = false;
         }
@@ -419,28 +506,41 @@ impl Outbound {
             (answer.body.len(), Arc::clone(&self.facts), session.map(str::to_owned));
         let read = move || {
             let session = session.and_then(|name| facts.manifest.auth.get(&name));
-            let asks = |session: &Session| session.expired.iter().any(|matcher| !matcher.json.is_empty());
+            let asks = |session: &Session| {
+                session.expired.iter().any(|matcher| !matcher.json.is_empty())
+                    || session.refresh.iter().any(|refresh| matches!(refresh.from, CaptureFrom::Json(_)))
+            };
             let content = if session.is_some_and(asks) || !facts.secret_fields.is_empty() {
                 Content::of(&answer.body)
             } else {
                 Ok(Content::Unread)
             };
-            let verdict = session.map_or(session::Expiry::Alive, |session| {
-                let body = content.as_ref().ok().and_then(Content::json);
-                session::expired(session, &answer, body, write)
-            });
-            Ok(Read { answer, content, verdict })
+            let body = content.as_ref().ok().and_then(Content::json);
+            let verdict = session
+                .map_or(session::Expiry::Alive, |session| session::expired(session, &answer, body, write));
+            let replacing = session
+                .map(|session| session::replacing(&session.refresh, &answer, body))
+                .unwrap_or_default();
+            Ok(Read { answer, content, verdict, replacing })
         };
         self.apart(bytes, read).await
     }
 
-    /// Takes out of an answer what the guest must not see.
-    async fn present(&self, read: Read, secrets: Vec<Secret>, owns_cookies: bool) -> Result<Response, Fault> {
+    /// Takes out of an answer what the guest must not see; `session` names the session that it came in.
+    async fn present(
+        &self,
+        read: Read,
+        mut secrets: Vec<Secret>,
+        session: Option<&str>,
+    ) -> Result<Response, Fault> {
         let key = self.egress.vault.reference_key(self.target.controller_id);
         let (bytes, facts) = (read.answer.body.len(), Arc::clone(&self.facts));
-        let controller = self.target.controller_id;
+        let (controller, session) = (self.target.controller_id, session.map(str::to_owned));
         let present = move || {
-            let Read { answer, content, .. } = read;
+            let Read { answer, content, replacing, .. } = read;
+            // Another answer may have replaced them again meanwhile.
+            secrets.extend(replacing.into_iter().map(|(_, value)| value));
+            let session = session.and_then(|name| facts.manifest.auth.get(&name));
             let kind = answer.header("content-type").map(str::to_owned);
             let mut seen = SecretBook::default();
             let body = references::replace(
@@ -458,8 +558,9 @@ impl Outbound {
                 body,
                 elapsed: answer.elapsed,
                 held: answer.held,
+                kept: answer.kept,
             };
-            response.headers.retain(|(name, _)| headers::reaches_guest(name, owns_cookies));
+            response.headers.retain(|(name, _)| headers::reaches_guest(name, session));
             let echoes = scrub::response(&mut response, &secrets);
             if echoes > 0 {
                 tracing::warn!(controller.id = %controller, echoes, "the device sent a secret back; it was taken out");
@@ -498,7 +599,10 @@ impl Outbound {
 
     /// What a login exposed to the component.
     pub(crate) async fn session_facts(&self, name: &str) -> Result<Vec<(String, String)>, Fault> {
-        let session: Arc<Live> = self.session(name).await?;
+        let session: Arc<Live> = self.session(name, false).await?;
+        if let Some(witness) = self.egress.witness.get() {
+            witness.exposed(name, &session.exposed);
+        }
         Ok(session.exposed.clone())
     }
 }

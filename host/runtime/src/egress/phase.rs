@@ -2,6 +2,7 @@
 
 use heddle_core::fault::Fault;
 use heddle_marketplace::manifest::ReadRule;
+use heddle_marketplace::reading;
 use http::Method;
 use serde_json::Value;
 
@@ -62,13 +63,26 @@ fn is_read(reads: &[ReadRule], request: &Request) -> bool {
 }
 
 fn fits(rule: &ReadRule, request: &Request, body: Option<&Value>) -> bool {
-    // Many devices take parameters from the query too, and a rule says nothing of it.
-    !request.path.contains('?')
-        && rule.method == request.method.as_str()
+    let is_equal = |accepted: &str, found: &str| accepted == found;
+    rule.method == request.method.as_str()
         && path::fits(&rule.path, &request.path)
+        && reading::query_fits(rule, &request.path, is_equal)
+        && has_form(rule, request)
         && rule.json.iter().all(|(pointer, values)| {
             body.and_then(|body| body.pointer(pointer)).is_some_and(|found| values.contains(found))
         })
+}
+
+/// Whether the body is what a rule takes that names no JSON: a form, or none where it has only a query.
+fn has_form(rule: &ReadRule, request: &Request) -> bool {
+    match &request.body {
+        Body::Form(fields) if !rule.form.is_empty() => {
+            let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            reading::form_fits(rule, fields, |accepted, found| accepted == found)
+        }
+        Body::None => rule.form.is_empty(),
+        _ => rule.form.is_empty() && (rule.only_reads || !rule.json.is_empty()),
+    }
 }
 
 fn shown(request: &Request) -> String {
@@ -137,6 +151,32 @@ mod tests {
         assert!(read(Body::Json(json!([]))).is_err());
         assert!(read(Body::Json(json!([[read_call("get")]]))).is_err());
         assert!(read(Body::Bytes("application/json".to_owned(), b"{}".to_vec())).is_err());
+    }
+
+    #[test]
+    fn a_form_and_a_query_are_read_where_they_are_exactly_what_a_rule_names() {
+        let rules: Vec<ReadRule> = serde_json::from_value(json!([
+            {"method": "POST", "path": "/form", "form": {"op": ["get"], "id": ["*"]}},
+            {"method": "POST", "path": "/query", "query": {"cmd": ["list"]}},
+            {"method": "POST", "path": "/both", "query": {"cmd": ["list"]}, "json": {"/op": ["get"]}},
+        ]))
+        .unwrap();
+        let form = |fields: &[(&str, &str)]| {
+            Body::Form(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        };
+        let reads = |path: &str, body| check(Phase::Read, &rules, &request(Method::POST, path, body)).is_ok();
+        let get = || Body::Json(json!({"op": "get"}));
+        assert!(reads("/form", form(&[("id", "7"), ("op", "get")])));
+        assert!(!reads("/form", form(&[("id", "7"), ("op", "set")])));
+        assert!(!reads("/form", form(&[("id", "7"), ("op", "get"), ("x", "1")])));
+        assert!(!reads("/form?x=1", form(&[("id", "7"), ("op", "get")])));
+        assert!(!reads("/form", Body::None) && !reads("/form", get()));
+        assert!(reads("/query?cmd=list", Body::None));
+        assert!(!reads("/query?cmd=drop", Body::None) && !reads("/query", Body::None));
+        // Of the body the rule says nothing, so there is none.
+        assert!(!reads("/query?cmd=list", form(&[])) && !reads("/query?cmd=list", get()));
+        assert!(reads("/both?cmd=list", get()));
+        assert!(!reads("/both", get()) && !reads("/both?cmd=list", Body::None));
     }
 
     #[test]

@@ -271,6 +271,7 @@ mod tests {
             body: body.as_bytes().to_vec(),
             elapsed: Duration::ZERO,
             held: super::super::held::Held::default(),
+            kept: None,
         };
         response(&mut answer, &[Secret::new(secret)]);
         assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
@@ -309,6 +310,7 @@ mod tests {
                 body: format!("authorization: Basic {basic}\n").into_bytes(),
                 elapsed: Duration::ZERO,
                 held: super::super::held::Held::default(),
+                kept: None,
             };
             assert_eq!(response(&mut answer, &[Secret::new("correct horse")]), 1, "{user}");
         }

@@ -83,7 +83,13 @@ mod tests {
     fn filling(secrets: &[&str]) -> Filling {
         let entries = secrets.iter().map(|s| (references::reference(&[1; 32], s), Secret::new(*s))).collect();
         let secrets = Arc::new(SecretBook { entries });
-        Filling { hold_secs: 90, secrets, holes: Arc::from([]), values: HoleValues::new() }
+        Filling {
+            hold_secs: 90,
+            secrets,
+            files: Arc::default(),
+            holes: Arc::from([]),
+            values: HoleValues::new(),
+        }
     }
 
     fn call(body: Option<Value>, form: Option<Vec<(String, String)>>) -> NativeCall {
@@ -96,6 +102,8 @@ mod tests {
             headers: Vec::new(),
             body,
             form,
+            file: None,
+            multipart: None,
             session: None,
             repeatable: false,
         }

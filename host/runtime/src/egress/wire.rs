@@ -7,8 +7,9 @@ use http::{HeaderName, HeaderValue, Method};
 
 use super::connect::Route;
 use super::held::{Held, Room};
-use super::request::{Body, Request};
+use super::request::{Attached, Body, Content, Request};
 use super::{path, tls};
+use crate::api::KeptFile;
 
 /// A request with everything in it, credentials too. It must not be logged.
 pub(super) struct Outgoing {
@@ -30,6 +31,8 @@ pub(super) struct Answer {
     pub(super) elapsed: Duration,
     /// Room that the body takes.
     pub(super) held: Held,
+    /// The file that the body was kept as, which is then empty here.
+    pub(super) kept: Option<KeptFile>,
 }
 
 impl Answer {
@@ -86,7 +89,7 @@ fn effect(write: bool) -> Effect {
     if write { Effect::Possible } else { Effect::None }
 }
 
-fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, Fault> {
+pub(super) fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, Fault> {
     let mut url = path::join(&route.base, &outgoing.path)?;
     if !outgoing.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&outgoing.query);
@@ -114,10 +117,24 @@ fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, F
             let kind = HeaderValue::from_str(&kind).map_err(|_| unfit("the content type"))?;
             request.header(http::header::CONTENT_TYPE, kind).body(bytes)
         }
+        Body::File(kind, file) => {
+            let kind = HeaderValue::from_str(&kind).map_err(|_| unfit("the content type"))?;
+            let (size, bytes) = opened(file)?;
+            request
+                .header(http::header::CONTENT_TYPE, kind)
+                .header(http::header::CONTENT_LENGTH, size)
+                .body(bytes)
+        }
         Body::Multipart(parts) => {
             let mut form = reqwest::multipart::Form::new();
             for part in parts {
-                let mut content = reqwest::multipart::Part::bytes(part.content);
+                let mut content = match part.content {
+                    Content::Bytes(bytes) => reqwest::multipart::Part::bytes(bytes),
+                    Content::File(file) => {
+                        let (size, bytes) = opened(file)?;
+                        reqwest::multipart::Part::stream_with_length(bytes, size)
+                    }
+                };
                 if let Some(name) = part.filename {
                     content = content.file_name(name);
                 }
@@ -131,52 +148,74 @@ fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, F
     })
 }
 
+/// The size of a file, and its bytes as they are read while they are sent.
+fn opened(file: Attached) -> Result<(u64, reqwest::Body), Fault> {
+    let content = file.content.ok_or_else(|| Fault::new(FaultKind::Generic, "a file has no bytes"))?;
+    Ok((content.size_bytes, reqwest::Body::wrap_stream((content.open)())))
+}
+
 fn unfit(what: &str) -> Fault {
     Fault::new(FaultKind::Invalid, format!("{what} has characters that a request cannot carry"))
         .with_code("unfit")
 }
 
-async fn read(
-    mut response: reqwest::Response,
-    started: Instant,
-    (limit, room): (usize, &Room),
-    write: bool,
-) -> Result<Answer, Fault> {
+/// What an answer says before its body.
+pub(super) fn head(response: &reqwest::Response, started: Instant) -> Answer {
     let reason = response.extensions().get::<hyper::ext::ReasonPhrase>().map(|reason| {
         String::from_utf8_lossy(reason.as_bytes()).chars().filter(|c| !c.is_control()).take(512).collect()
     });
-    if let Some(coding) = response.headers().get(http::header::CONTENT_ENCODING)
-        && coding.as_bytes() != b"identity"
-    {
-        return Err(Fault::new(
-            FaultKind::Generic,
-            "the answer is encoded in a way that the host does not read",
-        )
-        .with_code("answer-encoding")
-        .with_effect(effect(write)));
-    }
-    let (mut body, mut held) = (Vec::new(), Held::default());
-    // What counts is the decoded body: a small one can unpack to anything.
-    while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error, write))? {
-        if body.len() + chunk.len() > limit {
-            return Err(Fault::new(FaultKind::Generic, format!("the answer is larger than {limit} bytes"))
-                .with_code("response-too-large")
-                .with_effect(effect(write)));
-        }
-        room.take(&mut held, chunk.len()).await.map_err(|fault| fault.with_effect(effect(write)))?;
-        body.extend_from_slice(&chunk);
-    }
     let headers = response
         .headers()
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
         .collect();
-    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
-    Ok(Answer { status, reason, headers, body, elapsed, held })
+    Answer {
+        status: response.status().as_u16(),
+        reason,
+        headers,
+        body: Vec::new(),
+        elapsed: started.elapsed(),
+        held: Held::default(),
+        kept: None,
+    }
+}
+
+/// Refuses a body that the host cannot decode.
+pub(super) fn refuse_coding(response: &reqwest::Response, write: bool) -> Result<(), Fault> {
+    match response.headers().get(http::header::CONTENT_ENCODING) {
+        Some(coding) if coding.as_bytes() != b"identity" => {
+            Err(Fault::new(FaultKind::Generic, "the answer is encoded in a way that the host does not read")
+                .with_code("answer-encoding")
+                .with_effect(effect(write)))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn read(
+    mut response: reqwest::Response,
+    started: Instant,
+    (limit, room): (usize, &Room),
+    write: bool,
+) -> Result<Answer, Fault> {
+    refuse_coding(&response, write)?;
+    let mut answer = head(&response, started);
+    // What counts is the decoded body: a small one can unpack to anything.
+    while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error, write))? {
+        if answer.body.len() + chunk.len() > limit {
+            return Err(Fault::new(FaultKind::Generic, format!("the answer is larger than {limit} bytes"))
+                .with_code("response-too-large")
+                .with_effect(effect(write)));
+        }
+        room.take(&mut answer.held, chunk.len()).await.map_err(|fault| fault.with_effect(effect(write)))?;
+        answer.body.extend_from_slice(&chunk);
+    }
+    answer.elapsed = started.elapsed();
+    Ok(answer)
 }
 
 /// Says what went wrong in own words: the library's text can hold the address with its query.
-fn fault_of(error: &reqwest::Error, write: bool) -> Fault {
+pub(super) fn fault_of(error: &reqwest::Error, write: bool) -> Fault {
     if let Some(untrusted) = tls::untrusted(error) {
         return Fault::new(
             FaultKind::Connection,

@@ -13,7 +13,7 @@ use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
 use crate::convert;
 use crate::egress::Outbound;
-use crate::egress::request::{Auth, Body, Part, Place, Request, Response};
+use crate::egress::request::{Auth, Body, Content, Part, Place, Request, Response};
 use crate::state::State;
 
 const BATCH_MAX: usize = 512;
@@ -43,6 +43,27 @@ impl http::HostTarget for State {
             Err(fault) => Err(fault),
         };
         Ok(self.answer(answer))
+    }
+
+    async fn save(
+        &mut self,
+        _: Resource<TargetHandle>,
+        request: http::Request,
+        auth: http::Auth,
+    ) -> wasmtime::Result<Result<http::Saved, types::Fault>> {
+        let auth = self.auth(auth)?;
+        let answer = match request_of(request) {
+            Ok(request) => self.outgoing().save(request, &auth).await,
+            Err(fault) => Err(fault),
+        };
+        Ok(match answer {
+            Ok(Response { kept: Some(file), .. }) => {
+                let file = convert::to_guest_file(&file);
+                self.lower("http.file", format!("{file:?}"));
+                Ok(http::Saved::File(file))
+            }
+            other => self.answer(other).map(http::Saved::Answer),
+        })
     }
 
     async fn send_all(
@@ -161,7 +182,7 @@ fn request_of(request: http::Request) -> Result<Request, Fault> {
                     name: p.name,
                     filename: p.filename,
                     content_type: p.content_type,
-                    content: p.content,
+                    content: Content::Bytes(p.content),
                 })
                 .collect(),
         ),

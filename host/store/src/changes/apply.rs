@@ -77,15 +77,7 @@ pub async fn claim_apply(
     now: Timestamp,
 ) -> Result<Claim> {
     // Claims of one controller wait for each other at its row, and then see what the others did.
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE controller SET updated_at = updated_at
-        WHERE id = (SELECT controller_id FROM change WHERE id = $1)"
-        )
-        .bind(id)
-    );
+    hold_controller(tx, id).await?;
     let Some(row) = find(tx, &Scope::everything(), id).await? else { return Ok(Claim::NotFound) };
     if row.status != ChangeStatus::Pending {
         return Ok(Claim::NotPending(row.status));
@@ -264,6 +256,52 @@ pub async fn take_back_unsettled(
         RETURNING *")
         .bind(id).bind(owner).bind(ApplyStep::Restoring).bind(now).bind(ApplyStep::Idle).bind(message)
         .bind(Json(sent))
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Holds the controller of a change and then the change until the transaction ends, and returns the change as it is then.
+/// Whatever holds both takes them in this order. `None` when the change is unknown.
+pub async fn hold(tx: &mut Tx, id: ChangeId) -> Result<Option<ChangeRow>> {
+    hold_controller(tx, id).await?;
+    lock(tx, id).await?;
+    find(tx, &Scope::everything(), id).await
+}
+
+async fn hold_controller(tx: &mut Tx, id: ChangeId) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller SET updated_at = updated_at
+        WHERE id = (SELECT controller_id FROM change WHERE id = $1)"
+        )
+        .bind(id)
+    );
+    Ok(())
+}
+
+/// Waits for every other transaction that writes the change, and keeps others waiting.
+pub async fn lock(tx: &mut Tx, id: ChangeId) -> Result<()> {
+    affected!(tx, sqlx::query("UPDATE change SET updated_at = updated_at WHERE id = $1").bind(id));
+    Ok(())
+}
+
+/// Has the job ended that a change waits for: any process may be its owner, and `owner` is from now on. `attempts` have
+/// the request, and `sent` is what counts as sent. `None` when no job runs any more.
+pub async fn begin_cancel(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    (attempts, sent): (&[Attempt], &[StageSent]),
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET apply_step = $3, apply_owner = $2, attempts = $6, sent = $7, updated_at = $4
+        WHERE id = $1 AND apply_step = $5
+        RETURNING *")
+        .bind(id).bind(owner).bind(ApplyStep::Cancelling).bind(now).bind(ApplyStep::Polling)
+        .bind(Json(attempts)).bind(Json(sent))
         .fetch_optional(conn)
         .await)?)
 }

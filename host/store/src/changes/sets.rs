@@ -36,9 +36,15 @@ pub struct SetStanding {
     pub attempts: Vec<Attempt>,
 }
 
-/// Makes changes members of a set, in this order; false when one is not pending, is being applied or is a
-/// member of a set already, and then the transaction must be rolled back.
-pub async fn join(tx: &mut Tx, set: ChangeId, members: &[ChangeId], now: Timestamp) -> Result<bool> {
+/// Makes changes members of a set, in this order; false when one is not pending, is being applied, is a member of a set
+/// already or was written since it was read, and then the transaction must be rolled back. Each change comes with its
+/// `updated_at`, as it was read: the plan of the set is made of what it was then.
+pub async fn join(
+    tx: &mut Tx,
+    set: ChangeId,
+    members: &[(ChangeId, Timestamp)],
+    now: Timestamp,
+) -> Result<bool> {
     // An apply of a member begins with the same lock.
     affected!(
         tx,
@@ -49,19 +55,20 @@ pub async fn join(tx: &mut Tx, set: ChangeId, members: &[ChangeId], now: Timesta
         )
         .bind(set)
     );
-    for (position, member) in (0_i64..).zip(members) {
+    for (position, (member, read)) in (0_i64..).zip(members) {
         let rows = affected!(
             tx,
             sqlx::query(
                 "
             UPDATE change SET set_id = $2, set_position = $3, updated_at = $4
             WHERE id = $1 AND set_id IS NULL AND NOT is_set AND status = 'pending' AND apply_step = 'idle'
-                AND outcome_state NOT IN ('partial', 'unknown')"
+                AND outcome_state NOT IN ('partial', 'unknown') AND updated_at = $5"
             )
             .bind(member)
             .bind(set)
             .bind(position)
             .bind(now)
+            .bind(read)
         );
         if rows != 1 {
             return Ok(false);

@@ -1,6 +1,6 @@
 use chrono::TimeDelta;
 use heddle_core::ProcessId;
-use heddle_core::change::{AdapterPlan, HoleValues, Plan, Stage, StageSent};
+use heddle_core::change::{AdapterPlan, Cancellation, HoleValues, Plan, Stage, StageSent};
 use serde_json::json;
 
 use super::*;
@@ -16,6 +16,7 @@ fn touching(names: &[&str]) -> Plan {
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: Vec::new(),
+        also: Vec::new(),
         base_digest: Vec::new(),
         inverse: None,
         holds: false,
@@ -100,6 +101,32 @@ on_both! {
             advance(&mut tx, row.id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
             tx.commit().await.unwrap();
         }
+    }
+
+    async fn a_change_that_is_held_to_be_applied_is_not_planned_again_meanwhile(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let again = Planned { secret: Some(vec![7]), ..world.planned() };
+        let mut tx = db.write().await.unwrap();
+        let judged = hold(&mut tx, id).await.unwrap().unwrap();
+        let plan = async {
+            let mut tx = db.write().await.unwrap();
+            let planned = set_plan(&mut tx, id, &again, world.clock.now()).await.unwrap();
+            tx.commit().await.unwrap();
+            planned
+        };
+        let apply = async {
+            let (attempt, now) = (world.attempt(), world.clock.now());
+            let claim = claim_apply(&mut tx, id, world.process, &attempt, Window::default(), now).await.unwrap();
+            let Claim::Claimed(row) = claim else { panic!("it is pending") };
+            tx.commit().await.unwrap();
+            row
+        };
+        let (planned, sent) = tokio::join!(plan, apply);
+        assert_eq!((judged.secret.as_ref(), sent.secret.as_ref()), (Some(&vec![9]), Some(&vec![9])));
+        assert!(planned.is_none(), "it is being applied");
+        let mut tx = db.write().await.unwrap();
+        assert!(hold(&mut tx, world.clock.new_id()).await.unwrap().is_none());
     }
 
     async fn a_claim_says_why_it_failed(db) {
@@ -206,8 +233,13 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let new = NewChange { is_set: true, ..world.new_change(world.clock.new_id()) };
         let set = insert(&mut tx, &new).await.unwrap();
-        assert!(join(&mut tx, set.id, &[two, one], now).await.unwrap());
-        assert!(!join(&mut tx, set.id, &[one], now).await.unwrap(), "it is a member already");
+        let mut read = Vec::new();
+        for id in [two, one] {
+            read.push((id, find(&mut tx, &world.scope(), id).await.unwrap().unwrap().updated_at));
+        }
+        assert!(join(&mut tx, set.id, &read, now).await.unwrap());
+        let again = [(one, find(&mut tx, &world.scope(), one).await.unwrap().unwrap().updated_at)];
+        assert!(!join(&mut tx, set.id, &again, now).await.unwrap(), "it is a member already");
         tx.commit().await.unwrap();
         assert!(matches!(claim(&db, &world, one).await, Claim::Busy));
         let mut tx = db.write().await.unwrap();
@@ -228,6 +260,19 @@ on_both! {
         assert_eq!(standings(&mut tx, &[set.id]).await.unwrap()[0].apply_step, ApplyStep::Idle);
         free_members(&mut tx, &set, None, now).await.unwrap();
         assert!(members(&mut tx, set.id).await.unwrap().is_empty());
+    }
+
+    async fn a_change_that_was_planned_again_since_it_was_read_joins_no_set(db) {
+        let world = World::new(&db, "a").await;
+        let one = world.staged(&db).await;
+        let mut tx = db.write().await.unwrap();
+        let read = find(&mut tx, &world.scope(), one).await.unwrap().unwrap();
+        let new = NewChange { is_set: true, ..world.new_change(world.clock.new_id()) };
+        let set = insert(&mut tx, &new).await.unwrap();
+        let later = world.clock.now() + TimeDelta::seconds(1);
+        let planned = set_plan(&mut tx, one, &world.planned(), later).await.unwrap().unwrap();
+        assert!(!join(&mut tx, set.id, &[(one, read.updated_at)], later).await.unwrap());
+        assert!(join(&mut tx, set.id, &[(one, planned.updated_at)], later).await.unwrap());
     }
 
     async fn a_window_is_moved_taken_back_and_given_up(db) {
@@ -290,6 +335,29 @@ on_both! {
         let idle = advance(&mut tx, id, Some(other), ApplyStep::Confirming, ApplyStep::Idle, &none, now).await.unwrap().unwrap();
         assert_eq!(idle.apply_owner, None, "at its end it is nobody's");
         assert!(advance(&mut tx, id, None, ApplyStep::Idle, ApplyStep::Idle, &none, now).await.unwrap().is_some());
+    }
+
+    async fn a_job_is_cancelled_while_it_is_polled_and_by_any_process(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let (now, none) = (world.clock.now(), Advance::default());
+        let Claim::Claimed(row) = claim(&db, &world, id).await else { panic!() };
+        let other: ProcessId = world.clock.new_id();
+        let mut attempts = row.attempts.clone();
+        let asked = Cancellation { call: "create".to_owned(), requested_at: now, requested_by: world.user, via: None };
+        attempts[0].cancellations.push(asked);
+        let sent = [StageSent { stage: Stage::Apply, left: 1, judged: 1 }];
+        let mut tx = db.write().await.unwrap();
+        lock(&mut tx, id).await.unwrap();
+        let cancelled = begin_cancel(&mut tx, id, other, (&attempts, &sent), now).await.unwrap();
+        assert!(cancelled.is_none(), "no job runs yet");
+        let polling = ApplyStep::Polling;
+        advance(&mut tx, id, Some(world.process), ApplyStep::Sending, polling, &none, now).await.unwrap().unwrap();
+        let cancelled = begin_cancel(&mut tx, id, other, (&attempts, &sent), now).await.unwrap().unwrap();
+        assert_eq!((cancelled.apply_step, cancelled.apply_owner), (ApplyStep::Cancelling, Some(other)));
+        assert_eq!((cancelled.attempts, cancelled.sent), (attempts.clone(), Some(sent.to_vec())));
+        assert!(begin_cancel(&mut tx, id, other, (&attempts, &sent), now).await.unwrap().is_none(), "it was asked for");
+        assert!(advance(&mut tx, id, Some(world.process), polling, polling, &none, now).await.unwrap().is_none());
     }
 
     async fn an_apply_is_taken_from_who_is_gone_and_from_nobody_else(db) {

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::release::ReleaseState;
 use heddle_core::{ControllerId, OrgId, ProcessId, SiteId, Timestamp};
 use sqlx::{AssertSqlSafe, FromRow};
 
@@ -19,12 +20,14 @@ use crate::processes::gone_among;
 use crate::select::{Bind, Scope, Select, affected, bind_all};
 
 /// A controller whose reading is being recorded, as it is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Held {
     pub site_id: SiteId,
     pub status: DeviceStatus,
     /// When it was last read.
     pub last_sync_at: Option<Timestamp>,
+    pub release_state: ReleaseState,
+    pub allowed_release: Option<String>,
     next_sync_at: Option<Timestamp>,
     sync_requested: bool,
 }
@@ -48,6 +51,8 @@ pub struct SyncResult {
     pub firmware: Option<String>,
     /// `None` keeps what is known.
     pub product: Option<String>,
+    /// `None` keeps what is known.
+    pub release_state: Option<ReleaseState>,
     pub started_at: Timestamp,
     /// Not taken when the controller became due after `started_at`: then it is read again at once.
     pub next_sync_at: Timestamp,
@@ -65,16 +70,16 @@ pub struct Except {
 
 /// Holds the controller's row until the transaction ends, to record a reading of it.
 ///
-/// `None` when it was removed, or has another address or credential than the
-/// one that was read: the reading says nothing of it. `None` also when the
-/// controller is another process's to read by now.
+/// `None` when it was removed, or has another address, credential or settings than the one that was read: the reading says
+/// nothing of it. `None` also when the controller is another process's to read by now.
 pub async fn hold(tx: &mut Tx, read: &ControllerTarget, owner: ProcessId) -> Result<Option<Held>> {
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE controller SET updated_at = updated_at
         WHERE id = $1 AND deleted_at IS NULL AND url = $2 AND credential_id = $3 AND sync_owner = $4
+            AND settings = $5
             AND org_id IN (SELECT id FROM organization WHERE deleted_at IS NULL)
-        RETURNING site_id, status, last_sync_at, next_sync_at, sync_requested")
-        .bind(read.id).bind(&read.url).bind(read.credential_id).bind(owner)
+        RETURNING site_id, status, last_sync_at, release_state, allowed_release, next_sync_at, sync_requested")
+        .bind(read.id).bind(&read.url).bind(read.credential_id).bind(owner).bind(&read.settings)
         .fetch_optional(conn)
         .await)?)
 }
@@ -95,7 +100,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
             next_sync_at = CASE WHEN next_sync_at > $8 THEN next_sync_at ELSE $7 END,
             sync_requested = CASE WHEN $3 AND (next_sync_at IS NULL OR next_sync_at <= $8)
                 THEN FALSE ELSE sync_requested END,
-            sync_owner = $9, updated_at = $4
+            sync_owner = $9, release_state = COALESCE($10, release_state), updated_at = $4
         WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
@@ -107,6 +112,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
         .bind(result.next_sync_at)
         .bind(result.started_at)
         .bind(result.owner)
+        .bind(result.release_state)
     );
     Ok(is_changed)
 }
@@ -145,6 +151,15 @@ pub async fn due(
         select = select.and_bind("c.org_id <> ?", Bind::Id(id.0));
     }
     select.all(tx, "c.next_sync_at, c.id", i64::from(limit)).await
+}
+
+/// Whether the time for a controller's next reading has come.
+pub async fn is_due(tx: &mut Tx, id: ControllerId, now: Timestamp) -> Result<bool> {
+    let due = Select::new("SELECT c.id", "FROM controller c")
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .and("c.deleted_at IS NULL")
+        .and_bind("c.next_sync_at <= ?", Bind::Time(now));
+    Ok(due.count(tx).await? > 0)
 }
 
 /// Takes the readings of controllers that are due; gives those that no other process has.

@@ -46,7 +46,7 @@ on_both! {
         assert!(update(&mut tx, &b.scope(), &own, &ControllerUpdate::default(), now).await.unwrap().is_none());
         assert!(!Controller::remove(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         assert!(!schedule_now(&mut tx, &b.scope(), a.controller, now).await.unwrap());
-        let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), credential_id: Some(a.credential), search: Some("EDGE".into()) };
+        let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), credential_id: Some(a.credential), search: Some("EDGE".into()), ..ControllerFilter::default() };
         assert_eq!(list(&mut tx, &a.scope(), &filter, page()).await.unwrap().1, 1);
         assert_eq!(list(&mut tx, &b.scope(), &filter, page()).await.unwrap().1, 0);
     }
@@ -76,6 +76,41 @@ on_both! {
         assert_eq!((found.last_sync_at, found.firmware.as_deref(), found.last_error.as_deref()), (Some(now), Some("2"), Some("no answer")));
     }
 
+    async fn a_release_is_learned_judged_and_allowed(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now, id) = (world.scope(), world.clock.now(), world.controller);
+        assert_eq!(found(&mut tx, &world).await.release_state, ReleaseState::Unknown);
+        assert_eq!(releases::running(&mut tx, "acme", None, 10).await.unwrap(), [], "it was never read");
+        let asked = find_target(&mut tx, &scope, id).await.unwrap().unwrap();
+        let held = releases::hold(&mut tx, &asked).await.unwrap().unwrap();
+        assert_eq!((held.id, held.firmware, held.release_state), (id, None, ReleaseState::Unknown));
+        releases::learn(&mut tx, id, ("Edge", "2"), ReleaseState::Untested, now).await.unwrap();
+        let moved = ControllerTarget { url: "https://192.0.2.9".into(), ..asked };
+        assert_eq!(releases::hold(&mut tx, &moved).await.unwrap(), None, "another one was asked");
+        let judged = releases::running(&mut tx, "acme", None, 10).await.unwrap().remove(0);
+        let known = (judged.product.as_deref(), judged.firmware.as_deref(), judged.release_state);
+        assert_eq!(known, (Some("Edge"), Some("2"), ReleaseState::Untested));
+        assert_eq!(releases::running(&mut tx, "acme", Some(id), 10).await.unwrap(), []);
+        assert_eq!(releases::running(&mut tx, "other", None, 10).await.unwrap(), []);
+        let allowed = releases::allow(&mut tx, &scope, id, Some("2"), ReleaseState::Allowed, now).await.unwrap().unwrap();
+        assert_eq!((allowed.allowed_release.as_deref(), allowed.release_state), (Some("2"), ReleaseState::Allowed));
+        let target = find_target(&mut tx, &scope, id).await.unwrap().unwrap();
+        assert_eq!((target.firmware.as_deref(), target.allowed_release.as_deref()), (Some("2"), Some("2")));
+        assert!(!releases::judge(&mut tx, &judged, ReleaseState::Tested, now).await.unwrap(), "it was allowed meanwhile");
+        let judged = releases::running(&mut tx, "acme", None, 10).await.unwrap().remove(0);
+        assert!(releases::judge(&mut tx, &judged, ReleaseState::Tested, now).await.unwrap());
+        let of = |state| ControllerFilter { release_state: Some(state), ..Default::default() };
+        assert_eq!(list(&mut tx, &scope, &of(ReleaseState::Tested), page()).await.unwrap().1, 1);
+        assert_eq!(list(&mut tx, &scope, &of(ReleaseState::Allowed), page()).await.unwrap().1, 0);
+        let read = SyncResult { release_state: Some(ReleaseState::Untested), ..online(now) };
+        record_sync(&mut tx, id, &read).await.unwrap();
+        record_sync(&mut tx, id, &online(now)).await.unwrap();
+        assert_eq!(found(&mut tx, &world).await.release_state, ReleaseState::Untested, "nothing was said of it");
+        let taken = releases::allow(&mut tx, &scope, id, None, ReleaseState::Untested, now).await.unwrap().unwrap();
+        assert_eq!(taken.allowed_release, None);
+    }
+
     async fn a_reading_of_a_controller_that_is_another_by_now_is_dropped(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
@@ -98,6 +133,16 @@ on_both! {
         assert_eq!(updated.next_sync_at, Some(now), "it is read there at once");
         take(&mut tx, &world).await;
         assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
+        let settings = json!({ "node": "b", "rates": [1e5, 0.1, 7], "a": { "z": null, "ü": true } });
+        for settings in [settings, json!({ "node": "c" })] {
+            let with = ControllerUpdate { settings: Some(settings), ..Default::default() };
+            let before = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+            changed(&mut tx, &world, &with, now).await;
+            let after = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+            take(&mut tx, &world).await;
+            assert_eq!(hold(&mut tx, &before, world.process).await.unwrap(), None, "{with:?}");
+            assert!(hold(&mut tx, &after, world.process).await.unwrap().is_some(), "{with:?}");
+        }
     }
 
     async fn a_controller_is_read_by_the_process_that_claimed_it(db) {
@@ -150,6 +195,35 @@ on_both! {
         let other = ControllerUpdate { tls: Some(tls), ..Default::default() };
         let updated = changed(&mut tx, &world, &other, now).await;
         assert_eq!(updated.next_sync_at, Some(now));
+    }
+
+    async fn what_is_known_of_a_release_is_forgotten_when_the_controller_is_reached_otherwise(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now, id) = (world.scope(), world.clock.now(), world.controller);
+        let credential = world.new_credential(world.clock.new_id(), "another");
+        let credential = crate::credentials::insert(&mut tx, &credential).await.unwrap().id;
+        let known = |controller: Controller| {
+            (controller.product, controller.firmware, controller.allowed_release, controller.release_state)
+        };
+        let renamed = ControllerUpdate { name: Some("n".into()), sync_interval_secs: Some(90), ..Default::default() };
+        for (update, is_kept) in [
+            (renamed, true),
+            (ControllerUpdate { url: Some("https://192.0.2.7".into()), ..Default::default() }, false),
+            (ControllerUpdate { credential_id: Some(credential), ..Default::default() }, false),
+            (ControllerUpdate { settings: Some(json!({"node": "b"})), ..Default::default() }, false),
+        ] {
+            releases::learn(&mut tx, id, ("Edge", "2"), ReleaseState::Untested, now).await.unwrap();
+            releases::allow(&mut tx, &scope, id, Some("2"), ReleaseState::Allowed, now).await.unwrap().unwrap();
+            let updated = changed(&mut tx, &world, &update, now).await;
+            let two = Some("2".to_owned());
+            let expected = if is_kept {
+                (Some("Edge".to_owned()), two.clone(), two, ReleaseState::Allowed)
+            } else {
+                (None, None, None, ReleaseState::Unknown)
+            };
+            assert_eq!(known(updated), expected, "{update:?}");
+        }
     }
 
     async fn a_reading_that_is_asked_for_during_another_is_not_lost(db) {
@@ -263,6 +337,7 @@ fn online(started_at: Timestamp) -> SyncResult {
         error: None,
         firmware: Some("2".into()),
         product: None,
+        release_state: None,
         started_at,
         next_sync_at: started_at + TimeDelta::minutes(1),
         owner: None,

@@ -14,9 +14,12 @@ on_both! {
         assert_eq!(update(&mut tx, &other.scope(), world.credential, &rename, now).await.unwrap(), None);
         let renamed = update(&mut tx, &scope, world.credential, &rename, now).await.unwrap().unwrap();
         assert_eq!((renamed.version, renamed.username.as_deref()), (1, Some("root")));
-        let sealed = SealedSecret { username: None, has_password: false, has_api_key: true, key_id: "k2".into(), secret: vec![7] };
+        let sealed = SealedSecret { username: None, has_password: false, has_api_key: true, field_names: vec!["client-id".into()], key_id: "k2".into(), secret: vec![7] };
         let new = update(&mut tx, &scope, world.credential, &CredentialUpdate { sealed: Some(sealed), ..Default::default() }, now).await.unwrap().unwrap();
         assert_eq!((new.version, new.username, new.has_password, new.has_api_key), (2, None, false, true));
+        assert_eq!((renamed.field_names, new.field_names), (Vec::<String>::new(), vec!["client-id".to_owned()]));
+        let vendor = Controller::find(&mut tx, &scope, world.controller).await.unwrap().unwrap().vendor;
+        assert_eq!(vendors(&mut tx, world.credential).await.unwrap(), [vendor]);
         assert_eq!(list(&mut tx, &scope, Some("N"), page()).await.unwrap().1, 1);
         assert_eq!(used_by(&mut tx, world.credential).await.unwrap(), 1);
         assert!(Credential::remove(&mut tx, &scope, world.credential, now).await.unwrap());
@@ -61,7 +64,7 @@ on_both! {
         let clear = CredentialUpdate { port: Set::Clear, tls: Set::Clear, ..Default::default() };
         let cleared = update(&mut tx, &scope, world.credential, &clear, now).await.unwrap().unwrap();
         assert_eq!((cleared.host.as_deref(), cleared.port, cleared.tls), (Some("192.0.2.1"), None, None));
-        let sealed = SealedSecret { username: None, has_password: true, has_api_key: false, key_id: "k".into(), secret: vec![1] };
+        let sealed = SealedSecret { username: None, has_password: true, has_api_key: false, field_names: Vec::new(), key_id: "k".into(), secret: vec![1] };
         let new = NewCredential { id: world.clock.new_id(), org_id: world.org, name: "b".into(), host: Some("h".into()), port: Some(1), tls: Some(pin.clone()), sealed, now };
         let made = insert(&mut tx, &new).await.unwrap();
         assert_eq!((made.host.as_deref(), made.port, made.tls.as_ref()), (Some("h"), Some(1), Some(&pin)));

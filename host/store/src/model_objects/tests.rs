@@ -17,6 +17,7 @@ fn object(key: &str, digest: &str) -> Storable {
         native: Some(json!({ "kind": "k", "key": key })),
         fields: json!({ "name": key, "rate": 1.5 }),
         digest: digest.to_owned(),
+        contents_digest: format!("contents {digest}"),
         searched: format!("label {key}"),
     }
 }
@@ -49,7 +50,11 @@ on_both! {
         assert_eq!(first.iter().map(|found| found.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         let known = record::known(&mut tx, &list(&world), &["a", "none"]).await.unwrap();
         assert_eq!(known.keys().collect::<Vec<_>>(), ["a"]);
-        assert_eq!((&known["a"].fields, &known["a"].native), (&object("a", "1").fields, &object("a", "1").native));
+        assert_eq!(known["a"].fields, object("a", "1").fields);
+        let digests = record::digests(&mut tx, &list(&world), &["a", "none"]).await.unwrap();
+        assert_eq!(digests.keys().collect::<Vec<_>>(), ["a"]);
+        let found = &digests["a"];
+        assert_eq!((&*found.digest, &*found.contents_digest, found.reading_id), ("1", "contents 1", readings[0]));
         write(&mut tx, &world, readings[1], &[object("a", "2"), Storable { fields: json!({}), ..object("b", "1") }]).await;
         let second = all(&mut tx, &world.scope()).await;
         assert_eq!((second[0].id, second[0].first_seen_at), (first[0].id, first[0].first_seen_at));
@@ -58,10 +63,29 @@ on_both! {
         record::touch(&mut tx, &place(&world, &world.clock, readings[2]), &[second[0].id]).await.unwrap();
         let unseen: Vec<Known> = record::unseen(&mut tx, &list(&world), readings[2], 10).await.unwrap();
         assert_eq!(unseen.iter().map(|known| known.key.as_str()).collect::<Vec<_>>(), ["b"]);
-        assert_eq!(record::remove_unseen(&mut tx, &list(&world), readings[2]).await.unwrap(), 1);
+        assert_eq!(record::remove_unseen(&mut tx, &list(&world), readings[2], i64::MAX).await.unwrap(), 1);
         assert_eq!(record::stored(&mut tx, &list(&world)).await.unwrap(), 1);
         let third = all(&mut tx, &world.scope()).await;
         assert!(third[0].observed_at > second[0].observed_at && third[0].changed_at == second[0].changed_at);
+    }
+
+    async fn what_was_seen_longest_ago_is_removed_first(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let readings: [ModelReadingId; 3] = [world.clock.new_id(), world.clock.new_id(), world.clock.new_id()];
+        write(&mut tx, &world, readings[0], &[object("c", "1"), object("b", "1")]).await;
+        let between = world.clock.now();
+        write(&mut tx, &world, readings[1], &[object("a", "1")]).await;
+        write(&mut tx, &world, readings[2], &[object("d", "1")]).await;
+        let elsewhere = List { site_ref: "x", ..list(&world) };
+        assert_eq!(record::stored_elsewhere(&mut tx, &elsewhere).await.unwrap(), 4);
+        assert_eq!(record::stored_elsewhere(&mut tx, &list(&world)).await.unwrap(), 0);
+        assert_eq!(record::unseen_since(&mut tx, &list(&world), readings[2], between).await.unwrap(), 2);
+        let unseen: Vec<Known> = record::unseen(&mut tx, &list(&world), readings[2], 2).await.unwrap();
+        assert_eq!(unseen.iter().map(|known| known.key.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(record::remove_unseen(&mut tx, &list(&world), readings[2], 1).await.unwrap(), 1);
+        let left = all(&mut tx, &world.scope()).await;
+        assert_eq!(left.iter().map(|found| found.key.as_str()).collect::<Vec<_>>(), ["a", "c", "d"]);
     }
 
     async fn objects_are_seen_within_the_scope_alone(db) {
@@ -117,7 +141,10 @@ on_both! {
         model_readings::keep_differences(&mut tx, &list, 2, &payloads(2..12)).await.unwrap();
         assert_eq!(model_readings::take_differences(&mut tx, &list).await.unwrap(), payloads(0..12));
         assert!(model_readings::take_differences(&mut tx, &list).await.unwrap().is_empty());
-        model_readings::make_due(&mut tx, world.controller).await.unwrap();
+        let begun = row.begun_at.unwrap();
+        model_readings::make_due(&mut tx, world.controller, begun).await.unwrap();
+        assert_eq!(model_readings::of_controller(&mut tx, world.controller).await.unwrap()[0].begun_at, row.begun_at);
+        model_readings::make_due(&mut tx, world.controller, world.clock.now()).await.unwrap();
         assert_eq!(model_readings::of_controller(&mut tx, world.controller).await.unwrap()[0].begun_at, None);
         let (shown, total) = model_readings::page(&mut tx, &world.scope(), world.controller, page()).await.unwrap();
         assert_eq!((shown[0].site_id, total), (world.site, 1));

@@ -63,6 +63,23 @@ pub struct Create {
     /// What the body also holds.
     #[serde(default)]
     pub with: Map<String, Value>,
+    /// Ends the job that it starts.
+    #[serde(default)]
+    pub cancel: Option<Cancel>,
+}
+
+/// The call that ends the job which a write or an action starts, sent when a person asks for it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cancel {
+    #[serde(default = "post")]
+    pub method: Verb,
+    /// Names the job as `{job}`, beside what the path of the write names.
+    pub path: String,
+    /// JSON pointer to the id of the job, in the answer of the call that starts it.
+    pub job: String,
+    #[serde(default)]
+    pub with: Map<String, Value>,
 }
 
 /// How the id of a new object comes about.
@@ -97,6 +114,9 @@ pub struct Update {
     pub revision: Option<Revision>,
     #[serde(default)]
     pub with: Map<String, Value>,
+    /// Ends the job that it starts.
+    #[serde(default)]
+    pub cancel: Option<Cancel>,
 }
 
 /// A digest or revision that the vendor wants with a write, as it is right before.
@@ -141,6 +161,9 @@ pub struct Delete {
     pub revision: Option<Revision>,
     #[serde(default)]
     pub with: Map<String, Value>,
+    /// Ends the job that it starts.
+    #[serde(default)]
+    pub cancel: Option<Cancel>,
 }
 
 /// A call that does something: starts a machine, wakes a device, makes a copy.
@@ -157,6 +180,9 @@ pub struct Action {
     /// Fields of the payload that the body takes.
     #[serde(default)]
     pub fields: BTreeMap<String, Field>,
+    /// The body is `multipart/form-data`: texts first, then the files.
+    #[serde(default)]
+    pub multipart: bool,
     #[serde(default)]
     pub with: Map<String, Value>,
     /// What it leads to, where that can be read. Without it the answer alone says whether it was done.
@@ -165,9 +191,15 @@ pub struct Action {
     /// Takes the effect back.
     #[serde(default)]
     pub back: Option<Activation>,
+    /// Ends the job that it starts.
+    #[serde(default)]
+    pub cancel: Option<Cancel>,
     /// Feature that takes the effect back, with the same natural key.
     #[serde(default)]
     pub inverse: Option<String>,
+    /// The inverse deletes the object that is there afterwards.
+    #[serde(default)]
+    pub inverse_deletes: bool,
 }
 
 /// What an action leads to: a field of an object has a value, or the object is there, or gone.
@@ -177,7 +209,8 @@ pub struct Effected {
     /// Kind of the object; the feature's where absent.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Fields of its natural key that have another name in the payload, with that name.
+    /// Fields of its natural key that have another name in the payload, with that name; or with a text that names fields of
+    /// the payload, such as `{storage}:iso/{file}`. In the place of a file stands its name.
     #[serde(default)]
     pub key: BTreeMap<String, String>,
     /// Field that is changed.

@@ -40,6 +40,10 @@ pub struct Field {
     pub merge: bool,
     /// For `properties`: the name of a first part that has no name.
     pub first: Option<String>,
+    /// For `file`: the parameter that takes the SHA-256 of the file.
+    pub checksum: Option<String>,
+    /// For `file`: the vendor writes `_` for what is no letter of ASCII, digit, `.`, `_` or `-` in its name.
+    pub plain_name: bool,
 }
 
 /// What a field holds, and how the vendor writes it as text.
@@ -61,6 +65,8 @@ pub enum FieldType {
     /// An object of texts, written as `name=value` with commas between. A payload's object changes the parts that it
     /// names and keeps the others; `null` takes one away.
     Properties,
+    /// An uploaded file, whose field in the payload schema says `"x-file": true`. Only an action with `multipart` takes it.
+    File,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +112,10 @@ struct FullField {
     merge: bool,
     #[serde(default)]
     first: Option<String>,
+    #[serde(default)]
+    checksum: Option<String>,
+    #[serde(default)]
+    plain_name: bool,
 }
 
 impl From<FieldForm> for Field {
@@ -131,6 +141,8 @@ impl From<FieldForm> for Field {
             ordered: full.ordered,
             merge: full.merge,
             first: full.first,
+            checksum: full.checksum,
+            plain_name: full.plain_name,
         }
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Fault, Host, Method, fault};
 
@@ -20,8 +20,8 @@ mod field;
 mod modelled;
 
 pub use feature::{
-    Action, Activation, Create, DangerIf, Delete, Dependent, Effected, FeatureBinding, NewId, Revision,
-    Sends, Update,
+    Action, Activation, Cancel, Create, DangerIf, Delete, Dependent, Effected, FeatureBinding, NewId,
+    Revision, Sends, Update,
 };
 pub(crate) use feature::{operation_word, worse};
 pub use field::{Field, FieldType};
@@ -197,6 +197,47 @@ pub struct GetRoute {
     /// Path that answers a new object with its defaults and choices.
     #[serde(default)]
     pub template: Option<String>,
+}
+
+/// How a kind that is a file is fetched.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileBinding {
+    /// What people call it: "configuration backup".
+    pub noun: String,
+    pub file: FileRoute,
+}
+
+/// The request that is answered with a file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileRoute {
+    #[serde(default)]
+    pub method: Verb,
+    /// Where it names `{key}`, people say by its key which file they mean.
+    pub path: String,
+    /// What a POST sends as JSON.
+    #[serde(default)]
+    pub body: Option<Value>,
+    /// What a POST sends as a form instead.
+    #[serde(default)]
+    pub form: Option<Map<String, Value>>,
+    /// What people may, or must, give besides.
+    #[serde(default)]
+    pub filters: BTreeMap<String, Filter>,
+    /// The file is a page of HTML; any other one is not.
+    #[serde(default)]
+    pub page: bool,
+}
+
+impl FileBinding {
+    /// The binding of a kind, as the package's description has it.
+    pub fn of(host: &dyn Host, kind: &str) -> Result<Self, Fault> {
+        let binding = host
+            .kind_binding(kind)
+            .ok_or_else(|| fault::unsupported(format!("there is no kind '{kind}' that can be fetched")))?;
+        serde_json::from_value(binding).map_err(|error| unusable("kind", kind, &error))
+    }
 }
 
 /// The method of a call.

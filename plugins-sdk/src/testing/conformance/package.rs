@@ -61,7 +61,8 @@ fn all<'d>(description: &'d Value, of: &str) -> impl Iterator<Item = &'d Value> 
 
 /// Reads that are no GET fit a rule.
 fn reads(manifest: &Manifest, description: &Value) -> Vec<String> {
-    let parts = all(description, "kinds").flat_map(|kind| ["list", "get"].map(|part| &kind["binding"][part]));
+    let parts =
+        all(description, "kinds").flat_map(|kind| ["list", "get", "file"].map(|part| &kind["binding"][part]));
     let routes = parts.filter_map(|route| Some((route["method"].as_str()?, route["path"].as_str()?)));
     let refused = routes.filter(|(method, path)| {
         *method != "GET" && !manifest.reads.iter().any(|rule| meets(rule, method, path, is_any))

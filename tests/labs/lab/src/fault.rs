@@ -38,6 +38,8 @@ pub enum FaultKind {
     Hang,
     /// The path is cut: every connection is closed, and new ones at once. The controller itself lives on.
     Cut,
+    /// The connection closes when so many bytes of a form with parts have come. Other requests lose their connection.
+    CutRequest { after_bytes: u64 },
     /// The connection closes before the request is executed.
     LoseRequest {
         #[serde(default)]
@@ -243,6 +245,7 @@ impl FaultKind {
         match self {
             Self::Hang => "hang",
             Self::Cut => "cut",
+            Self::CutRequest { .. } => "cut_request",
             Self::LoseRequest { .. } => "lose_request",
             Self::LoseAnswer { .. } => "lose_answer",
             Self::CutBody => "cut_body",

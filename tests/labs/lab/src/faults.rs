@@ -134,6 +134,18 @@ impl Faults {
         plan
     }
 
+    /// Bytes after which the request breaks off, before anything else is done with it.
+    pub(crate) fn cut_of_request(&mut self, request: &Request) -> Option<u64> {
+        for at in 0..self.ordered.len() {
+            let FaultKind::CutRequest { after_bytes } = self.ordered[at].fault.kind else { continue };
+            if self.meets(at, request) {
+                self.count(at);
+                return Some(after_bytes);
+            }
+        }
+        None
+    }
+
     pub(crate) fn take_vendor(&mut self, name: &str, request: Option<&Request>) -> Option<Value> {
         for at in 0..self.ordered.len() {
             let FaultKind::Vendor { name: own, args } = &self.ordered[at].fault.kind else { continue };
@@ -204,7 +216,10 @@ impl Plan {
             FaultKind::LoseAnswer { then } => self.spoiled = Some(Spoiled::Lost(then)),
             FaultKind::CutBody => self.spoiled = Some(Spoiled::CutBody),
             FaultKind::Truncate => self.spoiled = Some(Spoiled::Truncated),
-            FaultKind::Cut | FaultKind::Certificate { .. } | FaultKind::Vendor { .. } => {}
+            FaultKind::Cut
+            | FaultKind::CutRequest { .. }
+            | FaultKind::Certificate { .. }
+            | FaultKind::Vendor { .. } => {}
         }
     }
 }
@@ -218,6 +233,9 @@ fn stage_of(kind: &FaultKind) -> Option<u8> {
         FaultKind::Hang => Some(1),
         FaultKind::LoseRequest { .. } | FaultKind::Html { .. } | FaultKind::Status { .. } => Some(2),
         FaultKind::LoseAnswer { .. } | FaultKind::CutBody | FaultKind::Truncate => Some(3),
-        FaultKind::Cut | FaultKind::Certificate { .. } | FaultKind::Vendor { .. } => None,
+        FaultKind::Cut
+        | FaultKind::CutRequest { .. }
+        | FaultKind::Certificate { .. }
+        | FaultKind::Vendor { .. } => None,
     }
 }

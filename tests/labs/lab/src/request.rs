@@ -8,6 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use crate::FormPart;
+
 /// A request as a controller sees it.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -19,8 +21,10 @@ pub struct Request {
     pub query: String,
     /// Every header; names compare without case.
     pub headers: HeaderMap,
-    /// The bytes of the body.
+    /// The bytes of the body; empty where it is a form with parts.
     pub body: Bytes,
+    /// The parts of a form that has parts.
+    pub parts: Vec<FormPart>,
     segments: Vec<String>,
 }
 
@@ -35,6 +39,7 @@ impl Request {
             query: query.to_owned(),
             headers: HeaderMap::new(),
             body: body.into(),
+            parts: Vec::new(),
             segments: path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect(),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Request as HttpRequest, Response, StatusCode, header};
 use futures::stream;
 use hyper::body::Incoming;
@@ -11,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::answer::Delivery;
 use crate::faults::{Instead, Plan, Spoiled};
+use crate::form;
 use crate::record::shown;
 use crate::server::POLL;
 use crate::shared::{Locked, Shared};
@@ -56,9 +58,7 @@ pub(crate) async fn respond<C: Controller>(
 ) -> Result<Response<Body>, Unanswered> {
     let (parts, body) = request.into_parts();
     let limit = shared.body_bytes_max();
-    let body =
-        to_bytes(Body::new(body), limit.saturating_add(READ_ON_BYTES)).await.map_err(|_| Unanswered)?;
-    let request = Request::of(parts, body);
+    let request = read(&shared, parts, Body::new(body), limit).await.ok_or(Unanswered)?;
     let (number, outcome) = execute(&shared, &request, limit).ok_or(Unanswered)?;
     let (answer, cuts_body) = match outcome {
         Outcome::Answered { answer, cuts_body } => (answer, cuts_body),
@@ -71,6 +71,19 @@ pub(crate) async fn respond<C: Controller>(
     }
     shared.lock().context().record.amend(number, |exchange| exchange.status = Some(answer.status));
     Ok(response(answer, cuts_body))
+}
+
+/// Reads a request to its end; `None` where it breaks off, or a fault breaks it off.
+async fn read<C: Controller>(shared: &Shared<C>, parts: Parts, body: Body, limit: usize) -> Option<Request> {
+    let mut request = Request::of(parts, Bytes::new());
+    let until = shared.lock().context().faults.cut_of_request(&request);
+    let boundary = request.header("content-type").and_then(form::boundary_of).map(str::to_owned);
+    match boundary {
+        Some(boundary) => request.parts = form::read(body, &boundary, until).await?,
+        None if until.is_some() => return None,
+        None => request.body = to_bytes(body, limit.saturating_add(READ_ON_BYTES)).await.ok()?,
+    }
+    Some(request)
 }
 
 /// Carries out one request under the lock, and returns its number in the record. `None` when it never arrived.

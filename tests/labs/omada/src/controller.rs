@@ -37,6 +37,8 @@ pub struct Omada {
     pub missing: BTreeSet<String>,
     /// Calls of the Open API in one second; no limit when absent.
     pub rate_limit: Option<usize>,
+    /// The version that it tells, whatever its release is.
+    pub told_version: Option<String>,
     /// The accounts, and the sessions that are open.
     pub sessions: Sessions,
     pub(crate) seed: Seed,
@@ -105,6 +107,7 @@ impl Omada {
             is_pro: false,
             missing: BTreeSet::new(),
             rate_limit: Some(CALLS_A_SECOND),
+            told_version: None,
             sessions: Sessions::new(),
             timeline: Timeline::new(seed.step_ms),
             seed,
@@ -146,7 +149,7 @@ impl Omada {
 
     fn info(&self) -> Value {
         json!({
-            "controllerVer": self.seed.release.version(), "apiVer": "3", "configured": true, "type": 1,
+            "controllerVer": self.told_version.as_deref().unwrap_or(self.seed.release.version()), "apiVer": "3", "configured": true, "type": 1,
             "supportApp": true,
             "omadacId": self.omadac_id, "registeredRoot": true, "omadacCategory": "advanced",
             "mspMode": false,

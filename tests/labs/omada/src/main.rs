@@ -19,6 +19,9 @@ struct Args {
     /// Software of the controller.
     #[arg(long, value_enum, default_value_t = Software::V62)]
     release: Software,
+    /// A version that it tells in place of that of its release, such as 7.0.0.1.
+    #[arg(long)]
+    tells: Option<String>,
     /// Milliseconds that a step of a device takes.
     #[arg(long, default_value_t = 2000)]
     step_ms: u64,
@@ -54,6 +57,7 @@ async fn main() -> anyhow::Result<()> {
     let Args { sites, clients, step_ms, .. } = args;
     let mut omada = Omada::new(Seed { sites, clients, release, step_ms });
     omada.rate_limit = (args.rate_limit > 0).then_some(args.rate_limit);
+    omada.told_version = args.tells;
     omada.sessions.client_id = args.client_id;
     omada.sessions.client_secret = args.client_secret;
     omada.sessions.user = args.lab.username_or("admin").to_owned();

@@ -21,6 +21,9 @@ struct Options {
     /// Serve HTTPS with a self-signed certificate.
     #[arg(long)]
     tls: bool,
+    /// The release that it tells.
+    #[arg(long, default_value = "24.10.0")]
+    release: String,
     /// Seconds that a restart takes.
     #[arg(long, default_value_t = 5)]
     boot_secs: u64,
@@ -31,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let builder = Router::builder()
         .password(&options.password)
+        .releases(&options.release, "24.10.4")
         .listen(options.listen)
         .control(options.control)
         .boot_time(Duration::from_secs(options.boot_secs));

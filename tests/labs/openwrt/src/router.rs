@@ -55,6 +55,11 @@ impl Router {
         controller::clear_faults(device, context);
     }
 
+    /// From now on it runs this release.
+    pub fn tell_release(&self, release: &str) {
+        release.clone_into(&mut self.device().release);
+    }
+
     /// Restarts the router at once, as if power-cycled.
     pub fn reboot(&self) {
         self.device().restart(Restart::Reboot);

@@ -119,6 +119,12 @@ impl Answer {
         heddle_lab::Answer::body(self.status, self.content_type, self.body)
     }
 
+    /// An archive with nothing in it.
+    pub(crate) fn zip() -> Self {
+        let body = b"PK\x05\x06".iter().chain([0u8; 18].iter()).copied().collect();
+        Self::of(200, "application/zip", body)
+    }
+
     pub(crate) fn csv(text: String) -> Self {
         Self::of(200, "text/csv", text.into_bytes())
     }

@@ -65,6 +65,7 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
             config.put(VOUCHERS, &code, own);
             firewall.save(call, config).map(|()| Answer::status("ok"))
         }
+        ("captiveportal/template", "gettemplate") => Ok(Answer::zip()),
         ("captiveportal/template", "savetemplate") => save_template(firewall, call),
         _ => return None,
     })

@@ -98,6 +98,16 @@ pub(crate) enum Down {
 }
 
 impl Firewall {
+    /// From now on it tells this version, whatever its release is.
+    pub fn tell_version(&mut self, version: &str) {
+        self.firmware.told = Some(version.to_owned());
+    }
+
+    /// From now on a download of the configuration has at least so many bytes.
+    pub fn set_backup_bytes_min(&mut self, bytes: usize) {
+        self.settings.backup_bytes_min = bytes;
+    }
+
     /// A firewall of a small household, or with as many rules as asked for.
     pub fn new(settings: Settings) -> Self {
         let now = Instant::now();
@@ -120,7 +130,7 @@ impl Firewall {
             history: VecDeque::new(),
             rollback: None,
             met: Met::default(),
-            firmware: Firmware::new(settings.release),
+            firmware: Firmware::new(settings.release, settings.told_version.clone()),
             live: Live::seeded(),
             snapshots: Vec::new(),
             serial: 0,

@@ -30,6 +30,8 @@ struct Job {
 pub(crate) struct Firmware {
     release: Release,
     patch: u32,
+    /// What it tells in place of them.
+    pub(crate) told: Option<String>,
     /// The version that the next restart brings.
     next: Option<(Release, u32)>,
     is_checked: bool,
@@ -39,10 +41,11 @@ pub(crate) struct Firmware {
 }
 
 impl Firmware {
-    pub(crate) fn new(release: Release) -> Self {
+    pub(crate) fn new(release: Release, told: Option<String>) -> Self {
         Self {
             release,
             patch: release.patch(),
+            told,
             next: None,
             is_checked: false,
             job: None,
@@ -53,7 +56,7 @@ impl Firmware {
 
     /// For example `26.7.2`.
     pub(crate) fn version(&self) -> String {
-        format!("{}.{}", self.release.series(), self.patch)
+        self.told.clone().unwrap_or_else(|| format!("{}.{}", self.release.series(), self.patch))
     }
 
     /// The newest of the series, which is one ahead of the one that is shipped.

@@ -16,6 +16,9 @@ struct Arguments {
     /// The release with which it starts.
     #[arg(long, value_enum, default_value_t)]
     release: Release,
+    /// A version that it tells in place of that of its release, such as 27.1.1.
+    #[arg(long)]
+    tells: Option<String>,
     /// How many filter rules it has.
     #[arg(long, default_value_t = 4)]
     rules: usize,
@@ -25,6 +28,9 @@ struct Arguments {
     /// No plugin is installed.
     #[arg(long, conflicts_with = "plugin")]
     bare: bool,
+    /// How many bytes a download of the configuration has at least.
+    #[arg(long, default_value_t = 0)]
+    backup_bytes_min: usize,
     /// Seconds that a restart takes.
     #[arg(long, default_value_t = 20)]
     boot_secs: u64,
@@ -39,12 +45,14 @@ async fn main() -> anyhow::Result<()> {
     let usual = Settings::default();
     let settings = Settings {
         release: options.release,
+        told_version: options.tells,
         rules: options.rules,
         plugins: (options.bare || !options.plugin.is_empty()).then_some(options.plugin),
         admin: (
             options.lab.username_or(&usual.admin.0).to_owned(),
             options.lab.password_or(&usual.admin.1).to_owned(),
         ),
+        backup_bytes_min: options.backup_bytes_min,
         boot: Duration::from_secs(options.boot_secs),
         job: Duration::from_secs(options.job_secs),
         ..usual

@@ -128,10 +128,15 @@ fn iso(secs: f64) -> String {
 
 /// The present configuration, or a revision. No bytes for one that does not exist.
 fn download(firewall: &Firewall, call: &Call) -> Answer {
-    let xml = match call.param(1) {
+    let mut xml = match call.param(1) {
         "" => firewall.stored.to_xml(),
         name => find(firewall, name).map_or_else(String::new, |revision| revision.config.to_xml()),
     };
+    let lacking = firewall.settings.backup_bytes_min.saturating_sub(xml.len());
+    if lacking > 0 && !xml.is_empty() {
+        let line = "the same line again and again, as in a long comment\n";
+        xml += &format!("<!-- {} -->\n", line.repeat(lacking.div_ceil(line.len())));
+    }
     Answer::of(200, "application/octet-stream", xml.into_bytes())
 }
 

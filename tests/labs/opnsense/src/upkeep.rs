@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Answer, Call};
 use crate::choices::effective;
-use crate::config::Config;
+use crate::config::{Config, Values};
 use crate::device::Firewall;
 use crate::grid;
 use crate::hooks::with;
@@ -53,6 +53,15 @@ fn records(firewall: &mut Firewall, call: &Call) -> Option<Answer> {
         }
         ("diagnostics/systemhealth", "getrrdlist") => {
             Answer::json(&json!({ "result": "ok", "data": kept("recording", &RECORDINGS) }))
+        }
+        ("diagnostics/systemhealth", "exportascsv") => {
+            let known = kept("recording", &RECORDINGS).iter().any(|name| name == call.param(0));
+            let rows = if known { "1700000000,0.7\n1700000060,0.9\n" } else { "" };
+            Answer::csv(format!("timestamp,value\n{rows}"))
+        }
+        ("diagnostics/networkinsight", "export") => {
+            let rows = if cleared.contains("flows") { "" } else { "1700000000,igb0,192.168.1.100,1200\n" };
+            Answer::csv(format!("mtime,if,src_addr,octets\n{rows}"))
         }
         ("diagnostics/systemhealth", "delrrd") => {
             let asked = call.param(0);
@@ -179,6 +188,12 @@ fn old_rules(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answ
     Some(match call.command {
         "countrules" | "countoutbound" => {
             Ok(Answer::json(&json!({ "count": firewall.stored.rows(node).count() })))
+        }
+        "downloadrules" | "downloadoutbound" => {
+            let value = |own: &Values, name: &str| own.get(name).cloned().unwrap_or_default();
+            let rows = firewall.stored.rows(node);
+            let lines = rows.map(|(_, own)| format!("{},{}\n", value(own, "descr"), value(own, "interface")));
+            Ok(Answer::csv("descr,interface\n".to_owned() + &lines.collect::<String>()))
         }
         "flush" | "flushoutbound" => {
             let mut config = firewall.stored.clone();

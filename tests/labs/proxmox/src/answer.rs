@@ -1,5 +1,6 @@
 //! What a call is given and what it gives back.
 
+use heddle_lab::FormPart;
 use serde_json::{Map, Value};
 
 use crate::facts::Route;
@@ -57,6 +58,8 @@ pub(crate) struct Call {
     /// Path variables, query and body, each of the type that the schema names.
     pub(crate) params: Object,
     pub(crate) caller: Caller,
+    /// The file that a form with parts has.
+    pub(crate) upload: Option<FormPart>,
 }
 
 impl Call {

@@ -129,6 +129,7 @@ impl Cluster {
             vmid: Some(vmid),
             notes: notes.or_else(|| Some(guest.name())),
             is_protected,
+            sha256: None,
             archived: Some((guest.kind, guest.config.clone())),
         });
     }

@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) name: String,
     /// The product's release, as in `9.1`.
     pub(crate) release: (u32, u32),
+    /// The version that it tells in place of that of its release.
+    pub(crate) told_version: Option<String>,
     /// How long a short task takes.
     pub(crate) task_ms: u64,
     /// How long a node is away when it restarts.

@@ -41,8 +41,13 @@ pub(crate) fn state(cluster: &Cluster) -> Value {
         .collect();
     let tokens: Vec<String> =
         cluster.access.tokens.keys().map(|(user, token)| format!("{user}!{token}")).collect();
+    let uploads: Object = cluster
+        .volumes
+        .iter()
+        .filter_map(|volume| Some((volume.volid.clone(), Value::from(volume.sha256.clone()?))))
+        .collect();
     json!({
-        "guests": guests, "nodes": nodes, "firewalls": firewalls, "is_firewall_on": cluster.is_firewall_on(),
+        "uploads": uploads, "guests": guests, "nodes": nodes, "firewalls": firewalls, "is_firewall_on": cluster.is_firewall_on(),
         "sdn": { "edited": cluster.sdn.edited, "running": cluster.sdn.running, "lock": cluster.sdn.lock },
         "users": cluster.access.users, "tokens": tokens, "acl": acl, "objects": cluster.store.to_json(),
         "volumes": cluster.volumes.iter().map(|volume| &volume.volid).collect::<Vec<_>>(),

@@ -17,13 +17,7 @@ impl Cluster {
     pub(crate) fn datacenter_call(&mut self, call: &Call) -> Option<Outcome> {
         let method = call.route.method.as_str();
         Some(match (method, call.route.path.as_str()) {
-            ("GET", "/version" | "/nodes/{node}/version") => {
-                let (major, minor) = self.settings.release;
-                Ok(json!({
-                    "release": format!("{major}.{minor}"), "version": format!("{major}.{minor}.3"),
-                    "repoid": "3b4ae6b2b5a8a1d4", "console": "html5",
-                }))
-            }
+            ("GET", "/version" | "/nodes/{node}/version") => Ok(self.version()),
             ("GET", "/cluster/status") => Ok(self.cluster_status()),
             ("GET", "/cluster/resources") => Ok(self.resources(call)),
             ("GET", "/cluster/nextid") => self.next_id(call),
@@ -84,6 +78,16 @@ impl Cluster {
             }
             ("POST", path) if path.starts_with("/cluster/bulk-action/guest/") => Ok(self.bulk(call)),
             _ => return None,
+        })
+    }
+
+    fn version(&self) -> Value {
+        let (major, minor) = self.settings.release;
+        let told = self.settings.told_version.clone();
+        json!({
+            "release": format!("{major}.{minor}"),
+            "version": told.unwrap_or_else(|| format!("{major}.{minor}.3")),
+            "repoid": "3b4ae6b2b5a8a1d4", "console": "html5",
         })
     }
 

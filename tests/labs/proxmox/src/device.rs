@@ -41,12 +41,18 @@ impl Proxmox {
         let settings = Settings {
             name: setup.name.clone(),
             release: setup.release,
+            told_version: setup.told_version.clone(),
             task_ms: millis(setup.task_time),
             boot_ms: millis(setup.boot_time),
             guests: setup.guests,
             has_ceph: setup.has_ceph,
         };
         Self { setup, cluster: Cluster::empty(settings, 0), lost_node: None }
+    }
+
+    /// From now on it tells this version, whatever its release is.
+    pub fn tell_version(&mut self, version: &str) {
+        self.cluster.settings.told_version = Some(version.to_owned());
     }
 
     fn respond(&mut self, request: &Request, context: &mut Context) -> Outcome {
@@ -67,7 +73,8 @@ impl Proxmox {
         for (name, value) in params {
             given.entry(name).or_insert(value);
         }
-        let mut call = Call { route, path, params: given, caller };
+        let upload = request.parts.iter().find(|part| part.file_name.is_some()).cloned();
+        let mut call = Call { route, path, params: given, caller, upload };
         if !PUBLIC.contains(&(method, call.path.as_str())) {
             self.cluster.authorize(&call)?;
         }

@@ -16,6 +16,9 @@ struct Arguments {
     /// Release of the product, as in 8.4.
     #[arg(long, default_value = "9.1")]
     release: String,
+    /// A version that it tells in place of that of its release, such as 10.0.1.
+    #[arg(long)]
+    tells: Option<String>,
     /// Milliseconds that a short task takes.
     #[arg(long, default_value_t = 500)]
     task_ms: u64,
@@ -34,6 +37,7 @@ async fn main() -> anyhow::Result<()> {
     let setup = Setup {
         password: arguments.lab.password_or("proxmox").to_owned(),
         release: release.ok_or_else(|| anyhow::anyhow!("--release is a number like 9.1"))?,
+        told_version: arguments.tells,
         guests: arguments.guests,
         task_time: Duration::from_millis(arguments.task_ms),
         boot_time: Duration::from_secs(arguments.boot_secs),

@@ -141,6 +141,7 @@ fn storages(cluster: &mut Cluster) {
             vmid: None,
             notes: None,
             is_protected: false,
+            sha256: None,
             archived: None,
         });
     }
@@ -210,6 +211,7 @@ fn place(cluster: &mut Cluster, vmid: u64, kind: GuestKind, node: &str, days: u6
             vmid: Some(vmid),
             notes: None,
             is_protected: false,
+            sha256: None,
             archived: None,
         });
     }

@@ -18,6 +18,8 @@ pub struct Setup {
     /// The product's release, major and minor. Before 8.4 errors stand in the status line only, before 9.0 HA has
     /// groups and no rules.
     pub release: (u32, u32),
+    /// The version that it tells, whatever its release is.
+    pub told_version: Option<String>,
     /// Guests beside those of the household.
     pub guests: usize,
     /// How long a short task takes. Long ones take a multiple of it.
@@ -36,6 +38,7 @@ impl Default for Setup {
             name: "lab".to_owned(),
             password: "proxmox".to_owned(),
             release: (9, 1),
+            told_version: None,
             guests: 0,
             task_time: Duration::from_millis(500),
             boot_time: Duration::from_secs(5),

@@ -1,6 +1,6 @@
 //! From an HTTP request to the parameters of a call, and from an outcome to an HTTP answer.
 
-use heddle_lab::{Answer, Request};
+use heddle_lab::{Answer, FormPart, Request};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(crate) fn parameters(request: &Request, release: (u32, u32)) -> Outcome<Obje
     let content_type = request.header("content-type").unwrap_or("application/x-www-form-urlencoded");
     let plain_type = content_type.split(';').next().unwrap_or_default().trim().to_lowercase();
     if has_body && plain_type == "multipart/form-data" {
-        multipart(&mut params, content_type, &request.body);
+        multipart(&mut params, &request.parts);
     } else if has_body {
         let limit = if release < (8, 4) { BODY_BYTES_MAX.0 } else { BODY_BYTES_MAX.1 };
         if request.body.len() > limit {
@@ -71,21 +71,11 @@ fn pairs(params: &mut Object, text: &str) {
     }
 }
 
-/// The fields of an upload. Of the file only its name is kept.
-fn multipart(params: &mut Object, content_type: &str, body: &[u8]) {
-    let Some((_, boundary)) = content_type.split_once("boundary=") else { return };
-    let text = String::from_utf8_lossy(body);
-    for part in text.split(&format!("--{}", boundary.trim_matches('"'))) {
-        let Some((head, value)) = part.split_once("\r\n\r\n") else { continue };
-        let attribute = |name: &str| {
-            let start = head.find(&format!(" {name}=\""))? + name.len() + 3;
-            head[start..].split('"').next().map(str::to_owned)
-        };
-        match (attribute("name"), attribute("filename")) {
-            (Some(name), Some(file)) => params.insert(name, Value::from(file)),
-            (Some(name), None) => params.insert(name, Value::from(value.trim_end_matches("\r\n"))),
-            _ => None,
-        };
+/// The fields of an upload. That of the file holds its name.
+fn multipart(params: &mut Object, parts: &[FormPart]) {
+    for part in parts {
+        let value = part.file_name.as_ref().unwrap_or(&part.text);
+        params.insert(part.name.clone(), Value::from(value.clone()));
     }
 }
 

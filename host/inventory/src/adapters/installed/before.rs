@@ -5,7 +5,7 @@ use std::path::Path;
 use heddle_core::Timestamp;
 use heddle_kernel::app::App;
 use heddle_kernel::task;
-use heddle_marketplace::{ARCHIVE_BYTES_MAX, MANIFEST, Verified, read_dir, write_archive};
+use heddle_marketplace::{ARCHIVE_BYTES_MAX, MANIFEST, TrustedKey, Verified, read_dir, write_archive};
 use heddle_store::Tx;
 use heddle_store::installed_packages::{self, Installed, NewKept};
 use sha2::{Digest as _, Sha256};
@@ -23,8 +23,13 @@ pub(super) enum Before {
 }
 
 /// Finds what serves before this package is installed.
-pub(super) async fn find(app: &App, new: &Verified, installed: Option<&Installed>) -> Before {
-    let latest = || latest(new, installed).map_or(Before::Unknown, Before::Kept);
+pub(super) async fn find(
+    app: &App,
+    new: &Verified,
+    installed: Option<&Installed>,
+    trusted: &[TrustedKey],
+) -> Before {
+    let latest = || Before::latest(new, installed);
     let Some(adapter) = app.runtime.adapter(&new.manifest().id) else { return latest() };
     let serving = adapter.manifest_sha256();
     if serving == new.manifest_sha256() {
@@ -38,8 +43,8 @@ pub(super) async fn find(app: &App, new: &Verified, installed: Option<&Installed
         return Before::Kept(serving.to_owned());
     }
     let Some(folder) = app.config.of::<AdapterSettings>().packages.clone() else { return latest() };
-    let wanted = serving.to_owned();
-    match task::block(move || from_folder(&folder, &wanted)).await {
+    let (wanted, keys) = (serving.to_owned(), trusted.to_vec());
+    match task::block(move || from_folder(&folder, &wanted, &keys)).await {
         Some(archive) => Before::Folder {
             manifest_sha256: serving.to_owned(),
             version: adapter.version().to_owned(),
@@ -49,35 +54,45 @@ pub(super) async fn find(app: &App, new: &Verified, installed: Option<&Installed
     }
 }
 
-/// The package that was installed last, and where that is this very package, the one before it.
-fn latest(new: &Verified, installed: Option<&Installed>) -> Option<String> {
-    let installed = installed?;
-    if installed.manifest_sha256 == new.manifest_sha256() {
-        installed.before_sha256.clone()
-    } else {
-        Some(installed.manifest_sha256.clone())
-    }
-}
-
-/// The package of the folder whose manifest has this SHA-256, as an archive.
-fn from_folder(folder: &Path, wanted: &str) -> Option<Vec<u8>> {
+/// The package of the folder whose manifest has this SHA-256, as an archive that can be put back: its other files may have
+/// been changed since it was loaded.
+fn from_folder(folder: &Path, wanted: &str, trusted: &[TrustedKey]) -> Option<Vec<u8>> {
     let is_wanted = |path: &Path| {
         let manifest = std::fs::read(path.join(MANIFEST));
         manifest.is_ok_and(|manifest| hex::encode(Sha256::digest(manifest)) == wanted)
     };
     let path = package_folders(folder).ok()?.into_iter().find(|path| is_wanted(path))?;
-    let archive = read_dir(&path).ok().and_then(|files| write_archive(&files).ok());
-    let archive = archive.filter(|archive| archive.len() <= ARCHIVE_BYTES_MAX);
-    if archive.is_none() {
+    let kept = archived(&path, trusted);
+    kept.inspect_err(|reason| {
         tracing::warn!(
-            folder = %path.display(),
-            "the package in '{}' cannot be kept, so it cannot be put back over the API", path.display()
+            folder = %path.display(), reason,
+            "the package in '{}' cannot be kept, so it cannot be put back over the API: {reason}", path.display()
         );
+    })
+    .ok()
+}
+
+/// The package of this folder as an archive that an installation would accept; else why not.
+fn archived(path: &Path, trusted: &[TrustedKey]) -> Result<Vec<u8>, String> {
+    let files = read_dir(path).map_err(|error| error.to_string())?;
+    let archive = write_archive(&files).map_err(|error| error.to_string())?;
+    if archive.len() > ARCHIVE_BYTES_MAX {
+        return Err(format!("its archive is larger than {ARCHIVE_BYTES_MAX} bytes"));
     }
-    archive
+    Verified::open_archive(&archive, trusted).map_err(|error| error.to_string())?;
+    Ok(archive)
 }
 
 impl Before {
+    /// The package that was installed last, and where that is this very package, the one before it.
+    pub(super) fn latest(new: &Verified, installed: Option<&Installed>) -> Self {
+        let manifest = installed.and_then(|installed| {
+            let is_new = installed.manifest_sha256 == new.manifest_sha256();
+            if is_new { installed.before_sha256.clone() } else { Some(installed.manifest_sha256.clone()) }
+        });
+        manifest.map_or(Before::Unknown, Before::Kept)
+    }
+
     /// Keeps it in the transaction that installs the other one. Returns the SHA-256 of its manifest.
     pub(super) async fn keep(
         &self,

@@ -1,10 +1,11 @@
 //! Takes over what other processes of the same database have installed or rolled back.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_kernel::app::{App, SharedApp};
 use heddle_store::installed_packages::Installed;
 
+use super::pauses::Pauses;
 use super::{Turns, kept};
 use crate::adapters::packages::{Ground, NotLoaded, check, find_binding, load};
 
@@ -14,6 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Takes over what was installed elsewhere, until the service stops.
 pub(in crate::adapters) async fn follow(app: SharedApp) {
     let stop = app.tasks.stopping();
+    let mut pauses = Pauses::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -22,7 +24,7 @@ pub(in crate::adapters) async fn follow(app: SharedApp) {
         // A stop does not wait for a compilation: what is not in service yet is loaded at the next start.
         let taken = tokio::select! {
             () = stop.cancelled() => return,
-            taken = take_over(&app) => taken,
+            taken = take_over(&app, &mut pauses) => taken,
         };
         if let Err(error) = taken {
             tracing::warn!(error = %error, "installed packages cannot be read; tried again");
@@ -30,36 +32,36 @@ pub(in crate::adapters) async fn follow(app: SharedApp) {
     }
 }
 
-async fn take_over(app: &App) -> heddle_store::Result<()> {
+async fn take_over(app: &App, pauses: &mut Pauses) -> heddle_store::Result<()> {
     let turns = app.part::<Turns>();
     let mut seen = turns.take().await;
     for (id, installed) in kept::seen(&app.db).await? {
-        if seen.get(&id) == Some(&installed) {
+        if seen.get(&id) == Some(&installed) || pauses.last(&installed, Instant::now()) {
             continue;
         }
         let reason = match renew(app, &installed).await {
             Ok(()) => None,
             // Not tried again: compiling what cannot be compiled would take a core of every process.
-            Err(NotLoaded::Refused(reason)) => Some(format!(
-                "version {} was installed and cannot serve here: {reason}; tried again at SIGHUP and at a start",
-                installed.version
-            )),
+            Err(NotLoaded::Refused(reason)) => Some(reason),
+            Err(NotLoaded::Passing(reason)) => {
+                pauses.prolong(&installed, Instant::now());
+                turns.falls_behind(app, &installed, &reason);
+                continue;
+            }
             Err(NotLoaded::Unknown(error)) => return Err(error),
         };
-        turns.note(app, &mut seen, installed, reason);
+        pauses.end(&id);
+        turns.note(app, &mut seen, installed, reason.as_deref());
     }
     Ok(())
 }
 
 /// Serves an installed package, unless this process's folder has a newer one.
 async fn renew(app: &App, installed: &Installed) -> Result<(), NotLoaded> {
-    if let Some(serving) = app.runtime.adapter(&installed.adapter_id) {
-        let is_outdone = !installed.is_pinned && kept::is_outdone(installed, &serving);
-        if is_outdone || serving.manifest_sha256() == installed.manifest_sha256 {
-            return Ok(());
-        }
+    if app.runtime.adapter(&installed.adapter_id).is_some_and(|serving| kept::is_met(installed, &serving)) {
+        return Ok(());
     }
-    let ground = Ground::of(&app.config).map_err(|error| NotLoaded::Refused(error.to_string()))?;
+    let ground = Ground::of(&app.config).map_err(|error| NotLoaded::Passing(format!("{error:#}")))?;
     let ground = ground.with_pin(installed);
     let candidate = kept::candidate(app, installed, &ground.trusted).await?;
     if let Some(bound) = find_binding(&app.db, &installed.adapter_id).await? {

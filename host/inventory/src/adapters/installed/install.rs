@@ -14,7 +14,7 @@ use heddle_store::Tx;
 use heddle_store::installed_packages::{self, Installed, NewKept};
 use heddle_store::packages::{self, Binding};
 use semver::Version;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::before::{self, Before};
 use super::changes::Replaced;
@@ -51,8 +51,9 @@ pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result
     if is_dry_run {
         return Ok(Judged::of(&package, key, replaces, Outcome::Judged));
     }
-    let before = before::find(app, &package, installed.as_ref()).await;
-    let new = New { package: &package, archive: &archive, before, serving: serving.as_ref() };
+    let before = before::find(app, &package, installed.as_ref(), &ground.trusted).await;
+    let followed = seen.get(id);
+    let new = New { package: &package, archive: &archive, before, followed, serving: serving.as_ref() };
     let written = new.write(by, &ground).await?;
     app.runtime.serve(&adapter);
     tracing::warn!(
@@ -93,6 +94,7 @@ impl From<NotLoaded> for Error {
     fn from(not_loaded: NotLoaded) -> Self {
         match not_loaded {
             NotLoaded::Refused(reason) => conflict(reason),
+            NotLoaded::Passing(reason) => Error::internal(reason),
             NotLoaded::Unknown(error) => error.into(),
         }
     }
@@ -123,7 +125,10 @@ fn may_serve(package: &Verified, bound: &Binding, ground: &Ground) -> Result<(),
 struct New<'a> {
     package: &'a Verified,
     archive: &'a [u8],
+    /// What it takes the place of, as far as this process has followed the others.
     before: Before,
+    /// The installed package that this process has taken over last.
+    followed: Option<&'a Installed>,
     serving: Option<&'a Adapter>,
 }
 
@@ -135,7 +140,10 @@ impl New<'_> {
         let mut tx = app.db.write().await?;
         let may_serve = |held: &Binding| may_serve(self.package, held, ground);
         let held = bind_in(&mut tx, self.package, ground, now, may_serve).await?;
-        let before_sha256 = self.before.keep(&mut tx, &manifest.id, now).await?;
+        let found = installed_packages::find(&mut tx, &manifest.id).await?;
+        let overtaken = found.as_ref().filter(|found| !is_same(found, self.followed));
+        let latest = overtaken.map(|found| Before::latest(self.package, Some(found)));
+        let before_sha256 = latest.as_ref().unwrap_or(&self.before).keep(&mut tx, &manifest.id, now).await?;
         let version = manifest.version.to_string();
         let kept = NewKept {
             manifest_sha256: self.package.manifest_sha256(),
@@ -157,10 +165,28 @@ impl New<'_> {
         installed_packages::choose(&mut tx, &installed).await?;
         installed_packages::trim(&mut tx, &manifest.id).await?;
         packages::mark_audited(&mut tx, &installed.manifest_sha256, now).await?;
-        record(&mut tx, by, "adapter.installed", self.package, self.serving).await?;
+        let replaced = overtaken
+            .map(|found| json!({ "version": found.version, "manifest_sha256": found.manifest_sha256 }));
+        let replaced = replaced.or_else(|| self.serving.map(served));
+        record(&mut tx, by, "adapter.installed", self.package, replaced).await?;
         tx.commit().await?;
         Ok(installed)
     }
+}
+
+/// Whether the packages are the same; another process may have installed others that do not serve here yet.
+fn is_same(found: &Installed, followed: Option<&Installed>) -> bool {
+    let packages = |one: &Installed| (one.manifest_sha256.clone(), one.before_sha256.clone());
+    followed.map(packages) == Some(packages(found))
+}
+
+/// What the audit log says of a package that served.
+pub(super) fn served(serving: &Adapter) -> Value {
+    json!({
+        "version": serving.version(),
+        "manifest_sha256": serving.manifest_sha256(),
+        "component_sha256": serving.component_sha256(),
+    })
 }
 
 /// Whether a version is older than the highest that served.
@@ -177,17 +203,10 @@ pub(super) async fn record(
     by: &By,
     action: &'static str,
     package: &Verified,
-    serving: Option<&Adapter>,
+    before: Option<Value>,
 ) -> Result<(), Error> {
     let By { app, caller, origin } = by;
     let manifest = package.manifest();
-    let before = serving.map(|serving| {
-        json!({
-            "version": serving.version(),
-            "manifest_sha256": serving.manifest_sha256(),
-            "component_sha256": serving.component_sha256(),
-        })
-    });
     let detail = json!({
         "adapter": manifest.id,
         "version": manifest.version,

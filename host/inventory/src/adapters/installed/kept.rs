@@ -32,6 +32,12 @@ pub(super) fn is_outdone(installed: &Installed, serving: &Adapter) -> bool {
     Version::parse(&installed.version).is_ok_and(|version| serving.manifest().version > version)
 }
 
+/// Whether this process serves the installed package, or one of its folder that goes before it.
+pub(super) fn is_met(installed: &Installed, serving: &Adapter) -> bool {
+    let gives_way = !installed.is_pinned && is_outdone(installed, serving);
+    gives_way || serving.manifest_sha256() == installed.manifest_sha256
+}
+
 /// Opens an installed package, and verifies it with the keys that are trusted now.
 pub(in crate::adapters) async fn candidate(
     app: &App,

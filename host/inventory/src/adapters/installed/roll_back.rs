@@ -10,7 +10,7 @@ use heddle_store::installed_packages::{self, Installed};
 use heddle_store::packages::Binding;
 
 use super::changes::Replaced;
-use super::install::{conflict, is_older, key_of, record, unusable};
+use super::install::{conflict, is_older, key_of, record, served, unusable};
 use super::view::{Judged, Outcome};
 use super::{Turns, kept, shown};
 use crate::adapters::packages::{Ground, NotLoaded, bind_in, check, find_binding};
@@ -72,7 +72,7 @@ fn target(id: &str, serving: Option<&Adapter>, installed: Option<&Installed>) ->
 async fn opened(app: &App, target: &str, ground: &Ground) -> Result<Verified, Error> {
     kept::open(app, target, &ground.trusted).await.map_err(|not_loaded| match not_loaded {
         NotLoaded::Refused(reason) => conflict(format!("the package before cannot serve: {reason}")),
-        NotLoaded::Unknown(error) => error.into(),
+        other => other.into(),
     })
 }
 
@@ -116,7 +116,7 @@ impl Turn<'_> {
         let pinned = self.pinned();
         let installed = Installed { is_pinned: is_older(&pinned.version, &held), changed_at: now, ..pinned };
         installed_packages::choose(&mut tx, &installed).await?;
-        record(&mut tx, by, "adapter.rolled_back", self.package, self.serving).await?;
+        record(&mut tx, by, "adapter.rolled_back", self.package, self.serving.map(served)).await?;
         tx.commit().await?;
         Ok(installed)
     }

@@ -28,7 +28,8 @@ pub(super) enum After {
     Next,
     /// The component was stopped in this one.
     Stopped,
-    /// The reading is over: its time is, the controller is another's or reached in another way, or takes no calls.
+    /// The reading is over: its time is, the controller is another's or reached in another way, takes no calls, or does
+    /// not answer.
     Nothing,
 }
 
@@ -77,7 +78,11 @@ pub(super) struct ListReading<'a> {
     pub(super) site_ref: Option<&'a str>,
     pub(super) id: ModelReadingId,
     pub(super) begun_at: Timestamp,
-    room: usize,
+    share: usize,
+    /// How many objects it may have; [`record::room`] says so when it begins.
+    pub(super) room: usize,
+    /// How many objects of that are listed.
+    listed: usize,
     end: End,
 }
 
@@ -103,7 +108,9 @@ impl<'a> ListReading<'a> {
             site_ref: due.site_ref.as_deref(),
             id: app.clock.new_id(),
             begun_at: app.clock.now(),
-            room: due.room,
+            share: due.share,
+            room: 0,
+            listed: 0,
             end,
         }
     }
@@ -123,6 +130,7 @@ impl<'a> ListReading<'a> {
         call: &Call,
         until: Instant,
     ) -> Result<After, Error> {
+        self.room = record::room(self.app, &self.list(), self.share).await?;
         let mut cursor: Option<String> = None;
         let mut after = After::Next;
         for page in 0.. {
@@ -174,13 +182,18 @@ impl<'a> ListReading<'a> {
     /// Notes a failure of the adapter.
     fn fault(&mut self, error: CallError) -> After {
         let is_stopped = matches!(error, CallError::Trap { .. });
-        let is_denied = matches!(&error, CallError::Fault(fault) if fault.kind == FaultKind::Denied);
-        if is_denied {
+        let kind = if let CallError::Fault(fault) = &error { Some(fault.kind) } else { None };
+        if kind == Some(FaultKind::Denied) {
             self.end.complete = Completeness::RightsLimited;
         }
         self.fails(&Error::from(error).to_string());
         self.end.was_stopped = is_stopped;
-        if is_stopped { After::Stopped } else { After::Next }
+        match kind {
+            // The reading of its devices says whether it is offline.
+            Some(FaultKind::Connection | FaultKind::Timeout | FaultKind::NotReady) => After::Nothing,
+            _ if is_stopped => After::Stopped,
+            _ => After::Next,
+        }
     }
 
     /// Records a page; false when this process reads the controller no more.
@@ -189,9 +202,10 @@ impl<'a> ListReading<'a> {
             self.end.complete = page.complete;
         }
         let (kind, mut items) = (self.kind, page.items);
-        let is_over = items.len() > self.room;
-        items.truncate(self.room);
-        self.room -= items.len();
+        let left = self.room - self.listed;
+        let is_over = items.len() > left;
+        items.truncate(left);
+        self.listed += items.len();
         let bytes =
             items.iter().map(|item| if is_small(&item.fields, LIGHT_BYTES) { 1 << 10 } else { LIGHT_BYTES });
         let bytes = bytes.sum();

@@ -1,8 +1,9 @@
 //! Reads what the adapter of a controller fills of the model, after its devices were recorded.
 //!
 //! Lists are read one by one, and each is stored part by part as it comes: memory is bounded by a page. A list that
-//! fails is noted with its reason and spoils no other. All of it ends after two minutes; what was not begun by then
-//! comes first at the next reading.
+//! fails is noted with its reason and spoils no other. All of it ends after two minutes, behind the list in which the
+//! devices became due again, and when the controller does not answer. What was not begun by then comes first at the next
+//! reading.
 //!
 //! Between two parts nothing is open. A process that is killed there leaves what it stored, and the differences that
 //! it found, in the database. The list is read anew, first among all, and its events tell of both readings.
@@ -12,9 +13,11 @@ mod list;
 mod object;
 mod plan;
 mod record;
+mod sorted;
 
 use std::time::{Duration, Instant};
 
+use heddle_core::adapter::Filled;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::http::error::Error;
 use heddle_store::controllers::syncs::{self, SyncEnd};
@@ -26,6 +29,7 @@ use plan::{Place, Plan};
 use super::Start;
 use super::slots::Slot;
 use crate::adapters::call_for;
+use crate::controllers::releases::is_offered;
 use crate::model::InventorySettings;
 
 /// Time limit of all calls for the model in one reading together.
@@ -59,7 +63,7 @@ pub(super) async fn follow(
     }
     // What a user asked for comes with the next reading.
     if wanted.is_requested {
-        model_readings::make_due(tx, controller.id).await?;
+        model_readings::make_due(tx, controller.id, app.clock.now()).await?;
     }
     Ok(None)
 }
@@ -72,7 +76,9 @@ async fn plan_for(
 ) -> Result<Plan, Error> {
     // An adapter that is gone now reads nothing.
     let Ok(adapter) = app.adapter(&controller.vendor) else { return Ok(Plan::default()) };
-    let filled = &adapter.description().model;
+    let version = controller.firmware.as_deref();
+    let of_release = |filled: &&Filled| is_offered(filled.releases.as_ref(), version);
+    let filled: Vec<Filled> = adapter.description().model.iter().filter(of_release).cloned().collect();
     let states = model_readings::of_controller(tx, controller.id).await?;
     if filled.is_empty() && states.is_empty() {
         return Ok(Plan::default());
@@ -80,7 +86,7 @@ async fn plan_for(
     let places = places(tx, controller).await?;
     let interval = app.config.of::<InventorySettings>().interval_secs;
     let when = plan::When { now: app.clock.now(), interval_secs: interval, is_requested };
-    Ok(plan::plan(filled, &places, states, when))
+    Ok(plan::plan(&filled, &places, states, when))
 }
 
 /// Where kinds that are of the vendor's sites are read: at each site that is there and not ignored, or at the
@@ -101,15 +107,28 @@ pub(super) async fn read(
     start: Start,
     follows: Follows,
 ) -> Result<(), Error> {
+    let begun_at = app.clock.now();
     let read = read_lists(app, controller, start, follows.is_requested).await;
     let mut tx = app.db.write().await?;
     if controllers::release(&mut tx, controller.id, start.owner).await? {
+        // What a user asked for comes with the next reading.
+        if follows.is_requested && !matches!(read, Ok(Reach::All)) {
+            model_readings::make_due(&mut tx, controller.id, begun_at).await?;
+        }
         let (devices_seen, error) = (follows.devices_seen, follows.error.as_deref());
         let end = SyncEnd { devices_seen, is_read: true, error, now: app.clock.now() };
         syncs::end(&mut tx, controller.id, &end).await?;
     }
     tx.commit().await?;
-    read
+    read.map(|_| ())
+}
+
+/// How far the lists that were due were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    All,
+    /// Some are left for the next reading.
+    Part,
 }
 
 async fn read_lists(
@@ -117,7 +136,7 @@ async fn read_lists(
     controller: &ControllerTarget,
     start: Start,
     is_requested: bool,
-) -> Result<(), Error> {
+) -> Result<Reach, Error> {
     let until = Instant::now() + MODEL_LIMIT;
     let adapter = app.adapter(&controller.vendor)?;
     let call = call_for(controller, &format!("inventory-{}", controller.id))?;
@@ -126,20 +145,26 @@ async fn read_lists(
     drop(tx);
     for state in &plan.gone {
         if !record::forget(app, controller, start.owner, state).await? {
-            return Ok(());
+            return Ok(Reach::Part);
         }
     }
     let mut stops = plan.stops;
-    for due in plan.due {
+    for (number, due) in plan.due.into_iter().enumerate() {
         if stops >= plan::STOPS_MAX || Instant::now() >= until {
-            break;
+            return Ok(Reach::Part);
+        }
+        // One list at least, however often the devices are read: no list waits for ever.
+        if number > 0
+            && controllers::is_due(&mut app.db.single().await?, controller.id, app.clock.now()).await?
+        {
+            return Ok(Reach::Part);
         }
         let mut reading = ListReading::new(app, controller, start.owner, &due);
         match reading.read(&adapter, &call, until).await? {
             After::Next => {}
             After::Stopped => stops += 1,
-            After::Nothing => break,
+            After::Nothing => return Ok(Reach::Part),
         }
     }
-    Ok(())
+    Ok(Reach::All)
 }

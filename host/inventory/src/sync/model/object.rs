@@ -5,6 +5,7 @@ use heddle_core::bounds::{cut, is_small};
 use heddle_core::redact;
 use heddle_marketplace::model::ModelKind;
 use heddle_store::model_objects::record::Storable;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -38,8 +39,11 @@ pub(super) fn storable(kind: &ModelKind, seen: ModelObject) -> Result<Storable, 
         return unfit("it is larger than 64 KiB");
     }
     let device_key = seen.device.filter(|device| !device.is_empty());
-    if device_key.as_deref().is_some_and(|device| !storable::is_identity(device)) {
-        return unfit("the identity of its device is longer than 300 bytes or has control characters");
+    let is_fit = |device: &str| storable::is_identity(device) && !device.contains(redact::REFERENCE);
+    if device_key.as_deref().is_some_and(|device| !is_fit(device)) {
+        return unfit(
+            "the identity of its device is longer than 300 bytes, or has control characters or a secret",
+        );
     }
     let Value::Object(fields) = clean(seen.fields) else { return unfit("its fields are no JSON object") };
     if let Some(problem) = kind.problem(&fields) {
@@ -58,10 +62,21 @@ pub(super) fn storable(kind: &ModelKind, seen: ModelObject) -> Result<Storable, 
         .filter(|(name, _)| !kind.is_measured(name))
         .map(|(n, v)| (n.clone(), v.clone()))
         .collect();
-    let digest = digest(&json!([label, seen.origin, device_key, counted]));
+    let digest = digest_of(&json!([label, seen.origin, device_key, counted]));
     let native = seen.native.and_then(|native| serde_json::to_value(native).ok()).map(clean);
     let fields = Value::Object(fields);
-    Ok(Storable { key, label, origin: seen.origin, device_key, native, fields, digest, searched })
+    let contents_digest = digest_of(&(&fields, &native));
+    Ok(Storable {
+        key,
+        label,
+        origin: seen.origin,
+        device_key,
+        native,
+        fields,
+        digest,
+        contents_digest,
+        searched,
+    })
 }
 
 /// The value without secrets and without what one of the databases cannot store, or writes in another way.
@@ -71,8 +86,9 @@ fn clean(mut value: Value) -> Value {
     heddle_store::audit::canonical(&value)
 }
 
-fn digest(counted: &Value) -> String {
-    hex::encode(Sha256::digest(counted.to_string().as_bytes()))
+fn digest_of(value: &impl Serialize) -> String {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    hex::encode(Sha256::digest(text))
 }
 
 /// What people may search for: the label, the key, and the texts among the fields.
@@ -129,7 +145,8 @@ mod tests {
         let peer = |rx, name| of("vpn-peer", seen("p", json!({ "name": name, "rx_bytes": rx }))).unwrap();
         assert_eq!(peer(1, "a").digest, peer(2, "a").digest);
         assert_ne!(peer(1, "a").digest, peer(1, "b").digest);
-        assert_ne!(peer(1, "a").fields, peer(2, "a").fields);
+        assert_ne!(peer(1, "a").contents_digest, peer(2, "a").contents_digest);
+        assert_eq!(peer(1, "a").contents_digest, peer(1, "a").contents_digest);
     }
 
     #[test]
@@ -148,8 +165,13 @@ mod tests {
         for key in ["", "a\nb", &"x".repeat(301), "hdl-secret:00"] {
             assert_eq!(problem(seen(key, json!({}))).key, None);
         }
-        let far = ModelObject { device: Some("x".repeat(301)), ..seen("s1", json!({})) };
-        assert!(problem(far).problem.contains("device"));
+        for device in ["x".repeat(301), format!("{}00", redact::REFERENCE)] {
+            let unfit = problem(ModelObject { device: Some(device), ..seen("s1", json!({})) });
+            assert!(
+                unfit.problem.contains("device") && !unfit.problem.contains(redact::REFERENCE),
+                "{unfit:?}"
+            );
+        }
     }
 
     #[test]

@@ -10,11 +10,15 @@ use heddle_store::model_readings::Row;
 
 /// Most objects of a kind at one controller, all sites of it together.
 pub(super) const OBJECTS_MAX: usize = 50_000;
+/// Days for which an object is kept that lists of which only a part is shown do not have.
+pub(super) const UNSEEN_DAYS: i64 = 7;
 /// Lists in which the component may be stopped within [`STOPS_MINUTES`]: with more, the readings of the controller's
 /// devices would be suspended with it.
 pub(super) const STOPS_MAX: usize = 2;
 /// A list in which the component was stopped is not read again before.
 const STOPS_MINUTES: i64 = 6;
+/// For so long such a list is read after all others, but not for ever: the others may take all the time.
+const STOPPED_LAST_MINUTES: i64 = 60;
 
 /// A place whose objects are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +42,8 @@ pub(super) struct When {
 pub(super) struct Due {
     pub(super) kind: &'static ModelKind,
     pub(super) site_ref: Option<String>,
-    /// How many objects it may have.
-    pub(super) room: usize,
+    /// How many objects it may have, however many the other lists of its kind have.
+    pub(super) share: usize,
     begun_at: Option<Timestamp>,
     was_stopped: bool,
 }
@@ -64,12 +68,8 @@ impl Plan {
 pub(super) fn plan(filled: &[Filled], places: &[Place], states: Vec<Row>, when: When) -> Plan {
     let mut known: HashMap<(String, String), Row> =
         states.into_iter().map(|row| ((row.kind.clone(), row.site_ref.clone()), row)).collect();
-    let mut objects: HashMap<&str, i64> = HashMap::new();
-    for filled in filled {
-        let of_kind = known.values().filter(|row| row.kind == filled.kind).map(|row| row.objects).sum();
-        objects.insert(&filled.kind, of_kind);
-    }
-    let is_recent = |at: Timestamp| at + TimeDelta::minutes(STOPS_MINUTES) > when.now;
+    let is_within = |at: Timestamp, minutes| at + TimeDelta::minutes(minutes) > when.now;
+    let is_recent = |at: Timestamp| is_within(at, STOPS_MINUTES);
     let stops = known.values().filter(|row| row.stopped_at.is_some_and(is_recent)).count();
     let at_controller = [None];
     let mut due = Vec::new();
@@ -78,16 +78,15 @@ pub(super) fn plan(filled: &[Filled], places: &[Place], states: Vec<Row>, when: 
         let of_sites = places.iter().map(|place| place.site_ref.as_ref());
         let site_refs: Vec<Option<&String>> =
             if filled.is_of_site { of_sites.collect() } else { at_controller.to_vec() };
+        let share = (OBJECTS_MAX / site_refs.len().max(1)).max(1);
         for site_ref in site_refs {
             let key = (filled.kind.clone(), site_ref.cloned().unwrap_or_default());
             let state = known.remove(&key).unwrap_or_else(|| Row::new(&key.0, &key.1));
-            let was_stopped = state.stopped_at.is_some();
+            let was_stopped = state.stopped_at.is_some_and(|at| is_within(at, STOPPED_LAST_MINUTES));
             if !is_due(&state, when) || state.stopped_at.is_some_and(is_recent) {
                 continue;
             }
-            let others = objects.get(filled.kind.as_str()).copied().unwrap_or_default() - state.objects;
-            let room = OBJECTS_MAX.saturating_sub(usize::try_from(others).unwrap_or_default());
-            due.push(Due { kind, site_ref: site_ref.cloned(), room, begun_at: state.begun_at, was_stopped });
+            due.push(Due { kind, site_ref: site_ref.cloned(), share, begun_at: state.begun_at, was_stopped });
         }
     }
     due.sort_by_key(|due| (due.was_stopped, due.begun_at));
@@ -109,7 +108,8 @@ mod tests {
     use super::*;
 
     fn filled(kind: &str, is_of_site: bool) -> Filled {
-        Filled { kind: kind.to_owned(), fields: vec!["name".to_owned()], is_of_site, writes: vec![] }
+        let fields = vec!["name".to_owned()];
+        Filled { kind: kind.to_owned(), fields, is_of_site, writes: vec![], releases: None }
     }
 
     fn names(plan: &Plan) -> Vec<(&str, Option<&str>)> {
@@ -141,18 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_sites_are_read_at_each_site_and_share_their_room() {
+    fn kinds_of_sites_are_read_at_each_site_and_have_a_share_there() {
         let clock = Clock::default();
         let now = clock.now();
         let place = |site_ref: &str| Place { site_ref: Some(site_ref.to_owned()), site_id: clock.new_id() };
         let kinds = [filled("vlan", true), filled("system", false)];
-        let full = Row { objects: 49_000, ..begun("vlan", "a", now) };
         let left = begun("vlan", "gone", now);
         let when = When { now, interval_secs: 0, is_requested: false };
-        let due = plan(&kinds, &[place("a"), place("b")], vec![full, left], when);
+        let due = plan(&kinds, &[place("a"), place("b")], vec![begun("vlan", "a", now), left], when);
         assert_eq!(names(&due), [("vlan", Some("b")), ("system", None), ("vlan", Some("a"))]);
-        let rooms: Vec<usize> = due.due.iter().map(|due| due.room).collect();
-        assert_eq!(rooms, [1_000, OBJECTS_MAX, OBJECTS_MAX]);
+        let shares: Vec<usize> = due.due.iter().map(|due| due.share).collect();
+        assert_eq!(shares, [OBJECTS_MAX / 2, OBJECTS_MAX, OBJECTS_MAX / 2]);
         assert_eq!(due.gone.iter().map(|row| row.site_ref.as_str()).collect::<Vec<_>>(), ["gone"]);
     }
 
@@ -169,5 +168,8 @@ mod tests {
         let states = vec![stopped("vlan", 5), stopped("port", 7), begun("ssid", "", now)];
         let due = plan(&kinds, &places, states, When { now, interval_secs: 300, is_requested: true });
         assert_eq!((names(&due), due.stops), (vec![("ssid", None), ("port", None)], 1));
+        let states = vec![begun("vlan", "", now), stopped("port", 61), begun("ssid", "", now)];
+        let due = plan(&kinds, &places, states, When { now, interval_secs: 0, is_requested: false });
+        assert_eq!(names(&due)[0], ("port", None), "others may take all the time");
     }
 }

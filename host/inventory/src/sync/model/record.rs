@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use chrono::TimeDelta;
 use heddle_core::adapter::Completeness;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::{OrgId, ProcessId, SiteId};
@@ -12,18 +13,27 @@ use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::model::{self, ModelKind};
 use heddle_store::controllers::{self, ControllerTarget, Held};
-use heddle_store::model_objects::ModelObjectId;
-use heddle_store::model_objects::record::{self, Known, List, ModelReadingId, Place, Storable};
+use heddle_store::model_objects::record::{self, Known, LOADED_MAX, List, ModelReadingId, Place};
 use heddle_store::model_readings::{self, Row};
 use heddle_store::{Tx, events, vendor_sites};
 use serde_json::{Value, json};
 
-use super::difference::{self, About, Counted, Novelty};
+use super::difference::{self, About, Counted};
 use super::list::{End, ListReading, Part};
+use super::plan::{OBJECTS_MAX, UNSEEN_DAYS};
+use super::sorted::Sorted;
 use crate::model::declarations::{CONTROLLER_INVENTORY_CHANGED, OBJECT_CHANGED, object_changed};
 
 /// Most differences of a list in one reading that have an event each; more are told together.
-const EVENTS_MAX: i64 = 200;
+pub(super) const EVENTS_MAX: i64 = 200;
+
+/// How many objects a list may have that begins now: what the other lists of its kind leave of [`OBJECTS_MAX`], and its
+/// share in any case. What others have beyond their shares is cut when they are read.
+pub(super) async fn room(app: &SharedApp, list: &List<'_>, share: usize) -> Result<usize, Error> {
+    let others = record::stored_elsewhere(&mut app.db.single().await?, list).await?;
+    let others = usize::try_from(others).unwrap_or_default();
+    Ok(OBJECTS_MAX.saturating_sub(others).max(share))
+}
 
 /// Holds the controller, and finds the site of ours that the list is at. The inner `None` is a vendor's site that is not
 /// read any more.
@@ -50,23 +60,31 @@ pub(super) async fn part(reading: &ListReading<'_>, part: Part) -> Result<Option
         return Ok(None);
     };
     let place = Place { org_id: controller.org_id, site_id, reading_id: reading.id, now: app.clock.now() };
-    let state = model_readings::find(&mut tx, &list).await?;
-    let state = state.unwrap_or_else(|| Row::new(list.kind, list.site_ref));
+    let state = match model_readings::find(&mut tx, &list).await? {
+        Some(state) => state,
+        None => first_row(&mut tx, &list).await?,
+    };
     let keys: Vec<&str> =
         part.objects.iter().map(|object| &object.key).chain(&part.unfit).map(String::as_str).collect();
-    let known = record::known(&mut tx, &list, &keys).await?;
-    let mut sorted = Sorted::default();
+    let stored = record::digests(&mut tx, &list, &keys).await?;
+    let mut sorted = Sorted::new(reading, site_id, &state);
     let mut listed = HashSet::new();
-    for object in &part.objects {
-        let known = known.get(&object.key);
-        if known.is_some_and(|known| known.reading_id == reading.id) || !listed.insert(object.key.as_str()) {
-            sorted.twice.push(object.key.clone());
-            continue;
+    for objects in part.objects.chunks(LOADED_MAX) {
+        let differ = objects.iter().filter(|object| sorted.looks_changed(object, stored.get(&object.key)));
+        let differ: Vec<&str> = differ.map(|object| object.key.as_str()).collect();
+        let known = record::known(&mut tx, &list, &differ).await?;
+        for object in objects {
+            let stored = stored.get(&object.key);
+            let was_listed = stored.is_some_and(|stored| stored.reading_id == reading.id);
+            if was_listed || !listed.insert(object.key.as_str()) {
+                sorted.twice.push(object.key.clone());
+                continue;
+            }
+            sorted.add(object, stored, known.get(&object.key));
         }
-        sorted.add(reading, site_id, &state, object, known);
     }
-    let unfit = part.unfit.iter().filter(|key| listed.insert(key)).filter_map(|key| known.get(key));
-    sorted.same.extend(unfit.map(|known| known.id));
+    let unfit = part.unfit.iter().filter(|key| listed.insert(key)).filter_map(|key| stored.get(key));
+    sorted.same.extend(unfit.map(|stored| stored.id));
     record::write(&mut tx, &list, &place, &sorted.written).await?;
     record::touch(&mut tx, &place, &sorted.same).await?;
     keep(&mut tx, &list, state, &sorted).await?;
@@ -74,57 +92,12 @@ pub(super) async fn part(reading: &ListReading<'_>, part: Part) -> Result<Option
     Ok(Some(sorted.twice))
 }
 
-/// The objects of a part by what is done with them.
-#[derive(Default)]
-struct Sorted<'a> {
-    written: Vec<(ModelObjectId, &'a Storable)>,
-    same: Vec<ModelObjectId>,
-    twice: Vec<String>,
-    differences: Vec<Value>,
-    created: i64,
-    changed: i64,
-}
-
-impl<'a> Sorted<'a> {
-    fn add(
-        &mut self,
-        reading: &ListReading<'_>,
-        site_id: SiteId,
-        state: &Row,
-        object: &'a Storable,
-        known: Option<&Known>,
-    ) {
-        let kind = reading.kind;
-        let id = known.map_or_else(|| reading.app.clock.new_id(), |known| known.id);
-        let about = About {
-            kind,
-            id,
-            key: &object.key,
-            label: &object.label,
-            device_key: object.device_key.as_deref(),
-            controller_id: reading.controller.id,
-            site_id,
-        };
-        let has_room = state.differences() + self.created + self.changed < EVENTS_MAX;
-        let before = match known.map(|known| (known, difference::compare(kind, known, object))) {
-            Some((_, Novelty::Same)) => return self.same.push(id),
-            Some((_, Novelty::Measured)) => return self.written.push((id, object)),
-            // What a list that was never read to its end has is not news.
-            None if state.read_at.is_none() => return self.written.push((id, object)),
-            Some((known, Novelty::Changed)) => {
-                self.changed += 1;
-                Some(Counted::of_known(kind, known))
-            }
-            None => {
-                self.created += 1;
-                None
-            }
-        };
-        self.written.push((id, object));
-        if has_room {
-            self.differences.push(difference::payload(&about, before, Some(Counted::of_seen(kind, object))));
-        }
-    }
+/// Notes that there is such a list, before its first objects are stored: whether its reading ends or not, the objects are
+/// removed when the list is not read any more.
+async fn first_row(tx: &mut Tx, list: &List<'_>) -> Result<Row, Error> {
+    let row = Row::new(list.kind, list.site_ref);
+    model_readings::save(tx, list.controller_id, &row).await?;
+    Ok(row)
 }
 
 /// Keeps the differences of a part until the list ends.
@@ -150,10 +123,8 @@ pub(super) async fn end(reading: &ListReading<'_>, end: &End) -> Result<bool, Er
     };
     let state = model_readings::find(&mut tx, &list).await?;
     let mut state = state.unwrap_or_else(|| Row::new(list.kind, list.site_ref));
-    let mut told = Vec::new();
-    if end.is_whole() {
-        told = remove_unseen(&mut tx, &list, kind, &mut state, reading.id).await?;
-    }
+    let gone = if end.is_whole() { i64::MAX } else { surplus(&mut tx, reading, end).await? };
+    let told = remove_unseen(&mut tx, &list, kind, &mut state, (reading.id, gone)).await?;
     tell(&mut tx, app, (controller.org_id, site_id), &list, kind, &mut state, told).await?;
     state.begun_at = Some(reading.begun_at);
     if end.is_read {
@@ -168,6 +139,17 @@ pub(super) async fn end(reading: &ListReading<'_>, end: &End) -> Result<bool, Er
     model_readings::save(&mut tx, controller.id, &state).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// How many of the objects that were not seen are not kept, although the list is not whole: those beyond its room and,
+/// where the adapter gave all that it could, those that were not seen for days.
+async fn surplus(tx: &mut Tx, reading: &ListReading<'_>, end: &End) -> Result<i64, Error> {
+    let list = reading.list();
+    let beyond = record::stored(tx, &list).await? - i64::try_from(reading.room).unwrap_or(i64::MAX);
+    let since = reading.app.clock.now() - TimeDelta::days(UNSEEN_DAYS);
+    let old = if end.is_read { record::unseen_since(tx, &list, reading.id, since).await? } else { 0 };
+    // Both are what was seen longest ago.
+    Ok(beyond.max(old))
 }
 
 /// Removes a list that is read no more, with its objects; false where the reading of the controller is over.
@@ -186,10 +168,10 @@ pub(super) async fn forget(
     if let Some(kind) = model::find(&state.kind) {
         let first = record::unseen(&mut tx, &list, none, 1).await?;
         let site_id = first.first().map_or(held.site_id, |known| known.site_id);
-        let told = remove_unseen(&mut tx, &list, kind, &mut state, none).await?;
+        let told = remove_unseen(&mut tx, &list, kind, &mut state, (none, i64::MAX)).await?;
         tell(&mut tx, app, (controller.org_id, site_id), &list, kind, &mut state, told).await?;
     } else {
-        record::remove_unseen(&mut tx, &list, none).await?;
+        record::remove_unseen(&mut tx, &list, none, i64::MAX).await?;
         model_readings::take_differences(&mut tx, &list).await?;
     }
     model_readings::remove(&mut tx, &list).await?;
@@ -197,17 +179,20 @@ pub(super) async fn forget(
     Ok(true)
 }
 
-/// Removes what the reading did not see; returns what events would say of it.
+/// Removes what the reading did not see, at most as many as this; returns what events would say of it.
 async fn remove_unseen(
     tx: &mut Tx,
     list: &List<'_>,
     kind: &'static ModelKind,
     state: &mut Row,
-    reading: ModelReadingId,
+    (reading, most): (ModelReadingId, i64),
 ) -> Result<Vec<Value>, Error> {
-    let room = usize::try_from(EVENTS_MAX - state.differences()).unwrap_or_default();
-    let gone = record::unseen(tx, list, reading, room).await?;
-    let removed = record::remove_unseen(tx, list, reading).await?;
+    if most <= 0 {
+        return Ok(Vec::new());
+    }
+    let room = (EVENTS_MAX - state.differences()).max(0);
+    let gone = record::unseen(tx, list, reading, room.min(most)).await?;
+    let removed = record::remove_unseen(tx, list, reading, most).await?;
     if state.read_at.is_none() {
         return Ok(Vec::new());
     }

@@ -143,7 +143,12 @@ fn success(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         response["content"]["application/json"]["schema"] = schemas.answered(answer);
     }
     if let Some(media) = route.doc.media {
-        response["content"][media]["schema"] = json!({ "type": "string" });
+        let is_text = media.starts_with("text/");
+        response["content"][media]["schema"] = if is_text {
+            json!({ "type": "string" })
+        } else {
+            json!({ "type": "string", "format": "binary" })
+        };
     }
     response
 }

@@ -55,7 +55,10 @@ pub(super) fn honours_if_match(route: &Route) -> bool {
 }
 
 fn honours_idempotency_key(route: &Route) -> bool {
-    let creates = route.method == Method::POST && route.doc.status == 201 && route.access != Access::Public;
+    let creates = route.method == Method::POST
+        && route.doc.status == 201
+        && route.access != Access::Public
+        && !route.doc.has(Mark::Streams);
     creates || route.doc.has(Mark::Keyed)
 }
 

@@ -1,7 +1,7 @@
 //! Whether an answer is of a declared kind.
 
 use heddle_core::bounds::JsonRoom;
-use heddle_marketplace::manifest::{Matcher, Session};
+use heddle_marketplace::manifest::{HeaderIs, Matcher, Session};
 use serde_json::Value;
 
 use crate::egress::wire::Answer;
@@ -58,7 +58,15 @@ fn fits_shell(matcher: &Matcher, answer: &Answer) -> bool {
     let kind = matcher.content_type.as_ref().is_none_or(|wanted| {
         answer.header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(wanted))
     });
-    status && kind
+    let empty = matcher.empty.is_none_or(|empty| answer.body.is_empty() == empty);
+    status && kind && empty && matcher.header.iter().all(|(name, wanted)| has_header(answer, name, wanted))
+}
+
+fn has_header(answer: &Answer, name: &str, wanted: &HeaderIs) -> bool {
+    answer.header(&name.to_ascii_lowercase()).is_some_and(|found| match wanted {
+        HeaderIs::Values(values) => values.iter().any(|value| value == found),
+        HeaderIs::Prefix(prefix) => found.starts_with(prefix),
+    })
 }
 
 fn fits_json(matcher: &Matcher, body: &Value) -> bool {
@@ -70,24 +78,10 @@ fn fits_json(matcher: &Matcher, body: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
-    use crate::egress::tests::manifest;
-
-    fn answer(status: u16, body: &Value) -> Answer {
-        let headers = vec![("content-type".to_owned(), b"application/json; charset=utf-8".to_vec())];
-        Answer {
-            status,
-            reason: None,
-            headers,
-            body: body.to_string().into_bytes(),
-            elapsed: Duration::ZERO,
-            held: crate::egress::held::Held::default(),
-        }
-    }
+    use crate::egress::tests::{answer, manifest};
 
     #[test]
     fn one_refused_element_of_a_batch_is_a_sign_but_not_for_repeating_writes() {
@@ -108,11 +102,25 @@ mod tests {
             status: vec![200],
             json: [("/code".to_owned(), vec![json!(0)])].into(),
             content_type: Some("application/json".to_owned()),
+            ..Matcher::default()
         };
         let fit = |status, body: Value| fits(&matcher, &answer(status, &body), Some(&body));
         assert!(fit(200, json!({"code": 0})));
         assert!(!fit(201, json!({"code": 0})));
         assert!(!fit(200, json!({"code": 1})));
         assert!(!fit(200, json!({})));
+    }
+    #[test]
+    fn headers_and_an_empty_body_are_conditions_too() {
+        let mut answer = answer(200, &json!(1));
+        answer.headers.push(("x-csrf".to_owned(), b"Token abc".to_vec()));
+        let fit = |matcher: Value| fits(&serde_json::from_value(matcher).unwrap(), &answer, None);
+        assert!(fit(json!({"header": {"X-CSRF": {"values": ["other", "Token abc"]}}})));
+        assert!(fit(json!({"header": {"x-csrf": {"prefix": "Token "}}, "empty": false})));
+        assert!(fit(json!({"header": {"x-csrf": {"prefix": ""}}})));
+        assert!(!fit(json!({"header": {"x-csrf": {"values": ["Token"]}}})));
+        assert!(!fit(json!({"header": {"x-csrf": {"prefix": "token"}}})));
+        assert!(!fit(json!({"header": {"x-other": {"prefix": ""}}})));
+        assert!(!fit(json!({"empty": true})));
     }
 }

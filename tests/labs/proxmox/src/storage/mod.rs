@@ -25,6 +25,8 @@ pub(crate) struct Volume {
     pub(crate) vmid: Option<u64>,
     pub(crate) notes: Option<String>,
     pub(crate) is_protected: bool,
+    /// SHA-256 of the bytes, where they were uploaded.
+    pub(crate) sha256: Option<String>,
     /// What a backup holds of its guest.
     pub(crate) archived: Option<(GuestKind, Object)>,
 }
@@ -136,6 +138,7 @@ impl Cluster {
             vmid: Some(vmid),
             notes: None,
             is_protected: false,
+            sha256: None,
             archived: None,
         });
         Ok(volid)

@@ -1,5 +1,6 @@
 //! Volumes of a storage: lists, uploads, removal, and the pruning of backups.
 
+use heddle_lab::FormPart;
 use serde_json::{Value, json};
 
 use crate::answer::{Call, Failure, Outcome, field};
@@ -85,12 +86,25 @@ impl Cluster {
     /// Uploads, and downloads by the node.
     pub(super) fn fetch_file(&mut self, call: &Call, tail: &str) -> Outcome {
         let content = call.find("content").unwrap_or("vztmpl").to_owned();
-        let name = call.find("filename").unwrap_or_else(|| call.text("reference")).replace('/', "_");
+        let is_upload = tail == "/upload";
+        let is_kept =
+            |c: char| if is_upload { c.is_ascii_alphanumeric() || "._-".contains(c) } else { c != '/' };
+        let name = call.find("filename").unwrap_or_else(|| call.text("reference"));
+        let name: String = name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        if is_upload && content == "iso" && !extension.is_some_and(|known| ["iso", "img"].contains(&known)) {
+            return Err(Failure::parameter("filename", "wrong file extension"));
+        }
         let storage = call.text("storage").to_owned();
         let volid = format!("{storage}:{content}/{name}");
-        let is_upload = tail == "/upload";
         if self.find_volume(&volid).is_ok() && !is_upload && !call.params.contains_key("checksum") {
             return Err(Failure::refused(format!("refusing to override existing file '{name}'")));
+        }
+        let upload = call.upload.clone();
+        if let Some(upload) = &upload {
+            check_upload(call, upload)?;
+        } else if is_upload {
+            return Err(Failure::parameter("filename", "property is missing and it is not optional"));
         }
         let kind = if is_upload { "imgcopy" } else { "download" };
         let (node, created_secs) = (call.node().to_owned(), self.now_secs());
@@ -105,11 +119,12 @@ impl Cluster {
                 volid,
                 node: (!is_shared).then_some(node),
                 content,
-                bytes: 634_388_480,
+                bytes: upload.as_ref().map_or(634_388_480, |upload| upload.bytes),
                 created_secs,
                 vmid: None,
                 notes: None,
                 is_protected: false,
+                sha256: upload.map(|upload| upload.sha256),
                 archived: None,
             });
             Ok(())
@@ -158,6 +173,18 @@ impl Cluster {
             Ok(())
         })
     }
+}
+
+/// Refuses a file whose digest is not the one that was told.
+fn check_upload(call: &Call, upload: &FormPart) -> Outcome<()> {
+    let Some(wanted) = call.find("checksum") else { return Ok(()) };
+    if call.text("checksum-algorithm") != "sha256" {
+        return Err(Failure::parameter("checksum-algorithm", "this device computes sha256 alone"));
+    }
+    if upload.sha256.eq_ignore_ascii_case(wanted) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("checksum mismatch: got '{}' != expect '{wanted}'", upload.sha256)))
 }
 
 /// The volume of a path, which may leave the storage out.

@@ -1,0 +1,158 @@
+//! Where the bytes go that a device answers as a file: into the database, as an upload's do.
+//!
+//! The file is complete, and to be seen, only when the adapter has taken it for what was asked for.
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Bytes;
+use chrono::TimeDelta;
+use futures::FutureExt as _;
+use heddle_core::adapter::KindFile;
+use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::{ControllerId, OrgId};
+use heddle_kernel::http::error::Error;
+use heddle_kernel::resource::By;
+use heddle_runtime::{FileHead, FileSink, KeptFile};
+use heddle_store::files::{self, FileId, NewFile};
+
+use super::pieces::Pieces;
+use super::routes::{checked_name, checked_type};
+use super::upload::has_room;
+use super::{clear, context};
+use crate::declarations::FilesSettings;
+
+/// Media type of bytes of which nothing more is known.
+const BYTES: &str = "application/octet-stream";
+
+/// Takes one file.
+pub(crate) struct Sink {
+    by: By,
+    org: OrgId,
+    /// What a person calls it.
+    name: Option<String>,
+    file: KindFile,
+    source: (ControllerId, String),
+    taken: tokio::sync::Mutex<Taken>,
+    /// Why the sink did not take it, in the words of the API.
+    refused: Mutex<Option<Error>>,
+}
+
+#[derive(Default)]
+struct Taken {
+    pieces: Option<Pieces>,
+    /// The row of the file that was begun last.
+    id: Option<FileId>,
+}
+
+impl Sink {
+    /// `source` is the controller, and what the file is there.
+    pub(crate) fn new(
+        (by, org): (By, OrgId),
+        name: Option<String>,
+        file: KindFile,
+        source: (ControllerId, String),
+    ) -> Self {
+        Self { by, org, name, file, source, taken: tokio::sync::Mutex::default(), refused: Mutex::default() }
+    }
+
+    /// Why it refused what came, if it did.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The file that came.
+    pub(crate) async fn id(&self) -> Option<FileId> {
+        self.taken.lock().await.id
+    }
+
+    /// Removes what came.
+    pub(crate) async fn clear(&self) -> Result<(), Error> {
+        let taken = std::mem::take(&mut *self.taken.lock().await);
+        match taken.id {
+            Some(id) => clear(&self.by.app, id).await,
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, error: Error) -> Fault {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        Fault::new(FaultKind::Generic, "the host does not keep the file").with_code("file-refused")
+    }
+
+    fn too_large(&self) -> Error {
+        let most = self.bytes_max();
+        let message = format!("the file has more than {most} bytes, which FILE_BYTES_MAX allows");
+        Error::Conflict { kind: "limit_reached", message }
+    }
+
+    async fn open(&self, head: FileHead) -> Result<(), Error> {
+        self.clear().await?;
+        if head.size_bytes.is_some_and(|size| size > self.bytes_max()) {
+            return Err(self.too_large());
+        }
+        let (app, now) = (&self.by.app, self.by.app.clock.now());
+        let told = head.name.and_then(|name| checked_name(name).ok());
+        // What says only that it is bytes says less than the description.
+        let kind = head.content_type.filter(|kind| kind != BYTES).and_then(|kind| checked_type(&kind).ok());
+        let id = app.clock.new_id();
+        let (key, secret) = app.keys.new_data_key(&context(id));
+        let new = NewFile {
+            id,
+            org_id: self.org,
+            name: self.name.clone().or(told).unwrap_or_else(|| self.file.name.clone()),
+            content_type: kind.or_else(|| self.file.content_type.clone()).unwrap_or_else(|| BYTES.to_owned()),
+            secret,
+            created_by: self.by.caller.user_id,
+            expires_at: now + TimeDelta::days(i64::from(app.config.of::<FilesSettings>().file_ttl_days)),
+            now,
+            source: Some(self.source.clone()),
+        };
+        let mut tx = app.db.write().await?;
+        has_room(&mut tx, app, self.org, 0).await?;
+        files::begin(&mut tx, &new).await?;
+        tx.commit().await?;
+        *self.taken.lock().await =
+            Taken { pieces: Some(Pieces::of(app.clone(), self.org, (id, key))), id: Some(id) };
+        Ok(())
+    }
+
+    async fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+        let mut taken = self.taken.lock().await;
+        let pieces = taken.pieces.as_mut().ok_or_else(|| Error::internal("no file was begun"))?;
+        if pieces.size() + bytes.len() as u64 > self.bytes_max() {
+            return Err(self.too_large());
+        }
+        pieces.take(bytes).await
+    }
+
+    async fn close(&self) -> Result<KeptFile, Error> {
+        let pieces = self.taken.lock().await.pieces.take();
+        let pieces = pieces.ok_or_else(|| Error::internal("no file was begun"))?;
+        let (size_bytes, sha256) = pieces.end().await?;
+        Ok(KeptFile { size_bytes, sha256, content_type: None })
+    }
+}
+
+#[async_trait::async_trait]
+impl FileSink for Sink {
+    fn takes_json(&self) -> bool {
+        let kind = self.file.content_type.as_deref().unwrap_or_default();
+        kind == "application/json" || kind.ends_with("+json")
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.by.app.config.of::<FilesSettings>().file_bytes_max
+    }
+
+    async fn begin(&self, head: FileHead) -> Result<(), Fault> {
+        self.open(head).map(|done| done.map_err(|error| self.note(error))).await
+    }
+
+    async fn take(&self, bytes: Bytes) -> Result<(), Fault> {
+        self.write(&bytes).map(|done| done.map_err(|error| self.note(error))).await
+    }
+
+    async fn end(&self) -> Result<KeptFile, Fault> {
+        self.close().map(|done| done.map_err(|error| self.note(error))).await
+    }
+}

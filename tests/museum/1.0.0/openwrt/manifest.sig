@@ -1,0 +1,1 @@
+{"signatures":[{"keyid":"ab3fc72d042a9559d8ade6dd4f463b790c289151c873a365ac431f1be2dc975f","sig":"Vrgnuw1dHWOajLKN7hGMO6klqef4EVSQwQ8RhGFCdyNOopjcDBPcxqaeknrhZfek9z1xJPEQg0SlHha+7A1iAA=="}]}
