@@ -15,6 +15,19 @@ pub enum Access {
     /// It may change something.
     #[default]
     Write,
+    /// It opens a session or a stream of its own, such as a console, or belongs to one: nothing is configured by it, and
+    /// nothing of the configuration is read. It counts as neither.
+    Session,
+}
+
+impl Access {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Session => "session",
+        }
+    }
 }
 
 /// What became of a route.
@@ -99,6 +112,7 @@ impl Coverage {
         match access {
             Access::Read => area.reads.add(state),
             Access::Write => area.writes.add(state),
+            Access::Session => {}
         }
         match state {
             State::Covered => {}
@@ -144,8 +158,7 @@ impl fmt::Display for Coverage {
             line(f, &self.all())?;
         }
         for ((access, why), count) in &self.reasons {
-            let word = if *access == Access::Read { "read" } else { "write" };
-            writeln!(f, "{count} {word} routes, {why}")?;
+            writeln!(f, "{count} {} routes, {why}", access.word())?;
         }
         self.open.iter().try_for_each(|route| writeln!(f, "open: {route}"))
     }
@@ -174,6 +187,7 @@ mod tests {
         coverage.add("vpn", "b", Access::Write, State::Open);
         coverage.add("dns", "c", Access::Read, State::LeftOut("no JSON"));
         coverage.add("dns", "d", Access::Read, State::Same("same rows"));
+        coverage.add("dns", "e", Access::Session, State::LeftOut("a console"));
         assert_eq!(
             coverage.to_string(),
             "vpn: 1 of 2 write routes (left out 0, open 1); 0 of 0 read routes (left out 0, open 0)\n\
@@ -181,6 +195,7 @@ mod tests {
              all: 1 of 2 write routes (left out 0, open 1); 1 of 2 read routes (left out 1, open 0)\n\
              1 read routes, another call leads to the same: same rows\n\
              1 read routes, left out: no JSON\n\
+             1 session routes, left out: a console\n\
              open: b\n"
         );
     }

@@ -16,9 +16,9 @@ pub struct Class {
     pub name: Option<String>,
     /// The reason, in a sentence.
     pub why: String,
-    /// Whether the routes read or write, for APIs where a method does not tell.
+    /// What the routes do, where their method does not tell.
     #[serde(default)]
-    pub access: Access,
+    pub access: Option<Access>,
     /// The routes, as the facts name them.
     pub routes: Vec<String>,
 }
@@ -28,8 +28,8 @@ pub struct Class {
 pub struct Routes {
     reads: BTreeSet<String>,
     writes: BTreeSet<String>,
-    same: BTreeMap<String, (Access, String)>,
-    left_out: BTreeMap<String, (Access, String)>,
+    same: BTreeMap<String, (Option<Access>, String)>,
+    left_out: BTreeMap<String, (Option<Access>, String)>,
 }
 
 impl Routes {
@@ -45,7 +45,7 @@ impl Routes {
 
     /// Another call leads to the same as this write, for this reason.
     pub fn same(&mut self, route: impl Into<String>, why: &str) {
-        self.same.insert(route.into(), (Access::Write, why.to_owned()));
+        self.same.insert(route.into(), (Some(Access::Write), why.to_owned()));
     }
 
     /// Takes routes that other calls make needless. `known` finds a route of an overlay among the facts.
@@ -69,11 +69,10 @@ impl Routes {
     /// What a route does: what something is made of it for, or else the overlay, or else `usual`.
     pub fn access(&self, route: &str, usual: Access) -> Access {
         let judged = self.same.get(route).or_else(|| self.left_out.get(route));
-        match judged {
+        match judged.and_then(|(access, _)| *access) {
             _ if self.writes.contains(route) => Access::Write,
             _ if self.reads.contains(route) => Access::Read,
-            Some((access, _)) => *access,
-            None => usual,
+            access => access.unwrap_or(usual),
         }
     }
 
@@ -99,7 +98,7 @@ impl Routes {
 fn judged(
     classes: &[Class],
     mut known: impl FnMut(&str) -> anyhow::Result<String>,
-    into: &mut BTreeMap<String, (Access, String)>,
+    into: &mut BTreeMap<String, (Option<Access>, String)>,
 ) -> anyhow::Result<()> {
     for Class { name, why, access, routes } in classes {
         ensure!(!why.is_empty(), "nothing says why of the routes {routes:?}");
@@ -118,7 +117,7 @@ mod tests {
         Class {
             name: None,
             why: why.to_owned(),
-            access: Access::Read,
+            access: Some(Access::Read),
             routes: vec!["GET /a".to_owned(), "GET /b".to_owned()],
         }
     }

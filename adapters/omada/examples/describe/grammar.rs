@@ -49,11 +49,13 @@ fn coverage(mut routes: Routes, facts: &Facts, overlay: &Overlay) -> anyhow::Res
     let older = Class {
         name: None,
         why: "an older version does nothing that the newest does not".to_owned(),
-        access: Access::default(),
+        access: None,
         routes: replaced.map(|(route, _)| route.clone()).collect(),
     };
-    routes.leave_out(&[older], |route| Ok(route.to_owned()))?;
-    routes.leave_out(&overlay.left_out, |route| facts.route(route).map(|_| route.to_owned()))?;
+    routes.take_same(&[older], |route| Ok(route.to_owned()))?;
+    let known = |route: &str| facts.route(route).map(|_| route.to_owned());
+    routes.take_same(&overlay.same, known)?;
+    routes.leave_out(&overlay.left_out, known)?;
     let mut coverage = Coverage::default();
     for area in overlay.areas.keys() {
         for ((route, facts), name) in facts.routes.iter().zip(&names) {

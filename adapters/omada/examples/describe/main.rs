@@ -9,4 +9,4 @@ mod overlay;
 mod reads;
 mod shown;
 
-heddle_adapter_kit::program!(grammar::make, facts::surface, writes: 920, reads: 890);
+heddle_adapter_kit::program!(grammar::make, facts::surface, writes: 970, reads: 940);

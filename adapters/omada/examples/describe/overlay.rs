@@ -23,6 +23,8 @@ pub(super) struct Overlay {
     pub(super) items: Map<String, Value>,
     pub(super) reads: Map<String, Value>,
     pub(super) actions: Map<String, Value>,
+    /// Routes that another one makes needless.
+    pub(super) same: Vec<Class>,
     pub(super) left_out: Vec<Class>,
     /// Parts of the controller's interfaces that the facts do not have, and why nothing is made of them.
     #[serde(rename = "not-considered")]

@@ -10,4 +10,4 @@ mod places;
 mod reads;
 mod routes;
 
-heddle_adapter_kit::program!(grammar::make, overlay::surface, writes: 930, reads: 820);
+heddle_adapter_kit::program!(grammar::make, overlay::surface, writes: 970, reads: 980);

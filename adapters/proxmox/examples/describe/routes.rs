@@ -44,9 +44,10 @@ impl<'f> Routes<'f> {
 
     pub(super) fn cover(&mut self, route: &str) -> anyhow::Result<()> {
         let name = self.find(route)?.0;
-        match access(name) {
-            Access::Read => self.became.read(name),
-            Access::Write => self.became.write(name),
+        if access(name) == Access::Read {
+            self.became.read(name);
+        } else {
+            self.became.write(name);
         }
         Ok(())
     }
@@ -69,7 +70,8 @@ impl<'f> Routes<'f> {
         let mut coverage = Coverage::default();
         for area in areas.keys() {
             for (name, _) in self.facts.routes.iter().filter(|(_, route)| route.area == *area) {
-                self.became.count(&mut coverage, area, name, access(name));
+                let access = self.became.access(name, access(name));
+                self.became.count(&mut coverage, area, name, access);
             }
         }
         coverage
