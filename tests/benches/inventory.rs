@@ -34,7 +34,8 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     runtime.block_on(read(report, "Proxmox VE with 2,000 guests", guests, cluster));
     let clients = Omada::new(Seed { clients: 10_000, sites: 1, ..Seed::default() });
     let credential = json!({ "username": "lab-client", "password": "lab-secret" });
-    let controller = Case { vendor: "omada", kind: "client", credential, settings: json!({}) };
+    let settings = json!({ "site": "Main" });
+    let controller = Case { vendor: "omada", kind: "client", credential, settings };
     runtime.block_on(read(report, "Omada with 10,000 clients", clients, controller));
 }
 
@@ -75,6 +76,8 @@ async fn read<C: Controller>(report: &mut Report, name: &str, device: C, mut cas
         let (took, peak) = (started.elapsed(), resident_kib("VmHWM:"));
         let requests = device.record().len();
         let listed = api.get(&format!("/inventory/{}?per_page=1", case.kind)).await.expect_status(200).body;
+        let readings = api.get(&format!("{at}/inventory")).await.expect_status(200).body;
+        assert_ne!(listed["total"], 0, "{name}: nothing was read: {readings}");
         let what = format!("{name}, {reading} reading");
         report.value(format!("{what}, time"), format!("{:.1} s", took.as_secs_f64()), "");
         report.value(format!("{what}, requests"), requests.to_string(), "");

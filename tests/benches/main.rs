@@ -6,6 +6,7 @@ mod adapter_call;
 mod half_open;
 mod identity;
 mod inventory;
+mod large_package;
 mod matching;
 mod measure;
 mod neighbour;
@@ -27,6 +28,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("half_open", half_open::measure),
     ("identity", identity::measure),
     ("inventory", inventory::measure),
+    ("large_package", large_package::measure),
     ("matching", matching::measure),
     ("neighbour", neighbour::measure),
     ("requests", requests::measure),

@@ -18,11 +18,11 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn measure(_: &tokio::runtime::Runtime, report: &mut Report) {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    drop(Served::start(folder.path()));
+    drop(Served::start(folder.path(), Options::default()));
     let (mut starts, mut versions, mut kibs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
         versions.push(timed(version).0);
-        let (elapsed, served) = timed(|| Served::start(folder.path()));
+        let (elapsed, served) = timed(|| Served::start(folder.path(), Options::default()));
         std::thread::sleep(IDLE);
         starts.push(elapsed);
         kibs.push(served.resident_kib());
@@ -40,15 +40,15 @@ fn version() {
 }
 
 /// A server process that ends with this value.
-struct Served(Child);
+pub(crate) struct Served(Child);
 
 impl Served {
     /// Comes back as soon as the server is ready.
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path, options: Options) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
         drop(listener);
-        let options = Options::default().with("BIND_ADDR", address.clone()).with("DB_POOL_SIZE", "20");
+        let options = options.with("BIND_ADDR", address.clone()).with("DB_POOL_SIZE", "20");
         let mut command = Command::new(heddle_binary());
         command.arg("serve").env_clear().envs(environment(folder, &Database::Sqlite, &options));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -61,7 +61,7 @@ impl Served {
         served
     }
 
-    fn resident_kib(&self) -> u64 {
+    pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
         line.trim().trim_end_matches(" kB").parse().expect("a number")

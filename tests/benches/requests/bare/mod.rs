@@ -25,14 +25,14 @@ use super::POOL_SIZE;
 const PAGE: PageRequest = PageRequest { page: 1, per_page: 100 };
 
 const DEVICES: &str =
-    "SELECT d.id, d.revision, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
+    "SELECT d.id, d.revision, d.org_id, d.site_id, NULLIF(d.site_ref, '') AS site_ref, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
     d.state, d.tags, d.notes,
     d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
     d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at FROM device d
     WHERE d.org_id = $1 AND d.deleted_at IS NULL ORDER BY d.first_seen_at, d.id LIMIT CAST($2 AS BIGINT) OFFSET CAST($3 AS BIGINT)";
 const DEVICE_COUNT: &str = "SELECT COUNT(*) FROM device d WHERE d.org_id = $1 AND d.deleted_at IS NULL";
 const DEVICE: &str =
-    "SELECT d.id, d.revision, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
+    "SELECT d.id, d.revision, d.org_id, d.site_id, NULLIF(d.site_ref, '') AS site_ref, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
     d.state, d.tags, d.notes,
     d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
     d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at FROM device d
