@@ -115,8 +115,9 @@ pub struct Kind {
     pub id: String,
     pub area: String,
     pub title: String,
-    #[serde(default, skip_serializing_if = "Per::is_site")]
-    pub per: Per,
+    /// A site's when absent. A kind that is a file says it in any case: the file of a controller has what all sites have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<Per>,
     /// The device answers it as a file, which the host keeps for a person; it has no objects, and nothing writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<KindFile>,
@@ -259,7 +260,7 @@ fn problem(description: &Description, id: &str) -> Option<String> {
         description.kinds.iter().find_map(|kind| {
             title("kind", &kind.id, &kind.title)
                 .or_else(|| in_area("kind", &kind.id, &kind.area))
-                .or_else(|| file(&kind.id, kind.file.as_ref()))
+                .or_else(|| file(kind))
                 .or_else(|| span("kind", &kind.id, kind.releases.as_ref()))
                 .or_else(|| binding("kind", &kind.id, kind.binding.as_deref()))
         })
@@ -384,8 +385,25 @@ fn writes_file(feature: &Feature, kinds: &[Kind]) -> Option<String> {
     is_file.then(|| format!("feature '{}' writes the kind '{written}', which is a file", feature.id))
 }
 
-fn file(id: &str, file: Option<&KindFile>) -> Option<String> {
-    let file = file?;
+/// Whether a text in lower case is a media type without parameters, of at most 100 characters.
+#[must_use]
+pub fn is_media_type(lower: &str) -> bool {
+    let is_token = |part: &str| {
+        let fits =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$&-^_.+".contains(&byte);
+        !part.is_empty() && part.bytes().all(fits)
+    };
+    lower.len() <= CONTENT_TYPE_CHARS_MAX
+        && lower.split_once('/').is_some_and(|(kind, name)| is_token(kind) && is_token(name))
+}
+
+fn file(Kind { id, per, file, .. }: &Kind) -> Option<String> {
+    let file = file.as_ref()?;
+    if per.is_none() {
+        return Some(format!(
+            "the file of kind '{id}' must say whose it is: 'per' is 'site' or 'controller', whose file has what all sites have"
+        ));
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let chars = file.name.chars().count();
     if !(1..=FILE_NAME_CHARS_MAX).contains(&chars)
@@ -397,15 +415,8 @@ fn file(id: &str, file: Option<&KindFile>) -> Option<String> {
              does not begin with '.'"
         ));
     }
-    let is_token = |part: &str| {
-        let fits =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$&-^_.+".contains(&byte);
-        !part.is_empty() && part.bytes().all(fits)
-    };
     let content_type = file.content_type.as_deref()?;
-    let fits = content_type.len() <= CONTENT_TYPE_CHARS_MAX
-        && content_type.split_once('/').is_some_and(|(kind, name)| is_token(kind) && is_token(name));
-    (!fits).then(|| {
+    (!is_media_type(content_type)).then(|| {
         format!("the content type of the file of kind '{id}' must be a media type in lower case, such as 'text/csv'")
     })
 }
@@ -460,7 +471,7 @@ mod tests {
                 "id": "rule", "area": "firewall", "title": "Rule", "releases": { "from": "24.10" },
                 "binding": { "list": "/rules" },
             }, {
-                "id": "backup", "area": "firewall", "title": "Backup",
+                "id": "backup", "area": "firewall", "title": "Backup", "per": "controller",
                 "file": { "name": "config.xml", "content-type": "application/xml" },
             }],
             "features": [{

@@ -153,14 +153,10 @@ fn has_query(rule: &ReadRule, request: &Request, template: Template) -> bool {
 
 /// Whether the body is what a rule takes that names no JSON: a form, or none where it has only a query.
 fn has_form(rule: &ReadRule, request: &Request, template: Template) -> bool {
-    if rule.form.is_empty() {
-        let has_body = request.json.is_some() || request.form.is_some();
-        return rule.only_reads || !rule.json.is_empty() || !has_body;
-    }
-    request.form.as_ref().is_some_and(|form| {
-        let fields = form.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        reading::form_fits(rule, fields, text_fits(template))
-    })
+    let has_body = request.json.is_some() || request.form.is_some();
+    let form = request.form.as_ref();
+    let form = form.map(|form| form.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    reading::body_fits(rule, has_body, form, text_fits(template))
 }
 
 fn text_fits(template: Template) -> impl Fn(&str, &str) -> bool {

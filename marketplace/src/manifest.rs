@@ -124,13 +124,13 @@ pub enum FieldKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pace {
-    /// Least distance behind a read.
+    /// Least milliseconds after a read.
     #[serde(default)]
     pub read_gap_ms: u32,
-    /// Least distance behind a write.
+    /// Least milliseconds after a write.
     #[serde(default)]
     pub write_gap_ms: u32,
-    /// All hold, beside the distances. Requests of a login count, too.
+    /// All windows hold, and the gaps too. Requests of a login count.
     #[serde(default)]
     pub windows: Vec<Window>,
 }
@@ -280,7 +280,8 @@ pub struct Request {
     pub json: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<BTreeMap<String, String>>,
-    /// Values are templates. None of the connection, of the body, or that makes it another request.
+    /// Values are templates. Refused are headers of the connection, headers that say how the body is read, and headers that
+    /// make a server take the request for another one.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -48,14 +48,19 @@ pub fn query_fits(rule: &ReadRule, path: &str, fits: impl Fn(&str, &str) -> bool
     }
 }
 
-/// Whether the fields of a form are those of the rule.
+/// Whether a body is what the rule takes beside its JSON: the named form or, where none is named, what the rule says of
+/// bodies. `form` has the fields of a body that is one.
 #[must_use]
-pub fn form_fits<'a>(
+pub fn body_fits<'a>(
     rule: &ReadRule,
-    form: impl IntoIterator<Item = (&'a str, &'a str)>,
+    has_body: bool,
+    form: Option<impl IntoIterator<Item = (&'a str, &'a str)>>,
     fits: impl Fn(&str, &str) -> bool,
 ) -> bool {
-    are_exactly(&rule.form, form, fits)
+    if rule.form.is_empty() {
+        return rule.only_reads || !rule.json.is_empty() || !has_body;
+    }
+    form.is_some_and(|form| are_exactly(&rule.form, form, fits))
 }
 
 /// What is wrong with the names and values of a rule's form or query.
@@ -131,7 +136,9 @@ mod tests {
     #[test]
     fn a_form_has_exactly_what_is_named() {
         let rule = rule(json!({ "op": ["get", "list"], "id": ["*"] }), json!({}));
-        let fits = |form: &[(&str, &str)]| form_fits(&rule, form.iter().copied(), |one, found| one == found);
+        let fits = |form: &[(&str, &str)]| {
+            body_fits(&rule, true, Some(form.iter().copied()), |one, found| one == found)
+        };
         assert!(fits(&[("id", "a&op=set"), ("op", "list")]));
         for form in [
             &[][..],

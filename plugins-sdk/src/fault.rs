@@ -85,6 +85,9 @@ pub trait FaultExt: Sized {
     fn info(&self) -> &FaultInfo;
     /// Returns the same to be changed. The methods below change single fields of it.
     fn info_mut(&mut self) -> &mut FaultInfo;
+    /// Returns the word of its kind, as errors of the API and recorded answers have it: `not_found`.
+    #[must_use]
+    fn word(&self) -> &'static str;
 
     /// A stable code: "state-moved", "vendor:-1005".
     #[must_use]
@@ -147,6 +150,23 @@ impl FaultExt for Fault {
     }
     fn info_mut(&mut self) -> &mut FaultInfo {
         info!(self)
+    }
+    fn word(&self) -> &'static str {
+        match self {
+            Fault::Connection(_) => "connection",
+            Fault::Authentication(_) => "authentication",
+            Fault::Denied(_) => "denied",
+            Fault::Timeout(_) => "timeout",
+            Fault::NotFound(_) => "not_found",
+            Fault::RateLimit(_) => "rate_limit",
+            Fault::Busy(_) => "busy",
+            Fault::NotReady(_) => "not_ready",
+            Fault::Invalid(_) => "invalid",
+            Fault::StateMoved(_) => "state_moved",
+            Fault::Conflict(_) => "conflict",
+            Fault::Unsupported(_) => "unsupported",
+            Fault::Generic(_) => "generic",
+        }
     }
 }
 

@@ -146,7 +146,8 @@ fn kept(response: Response) -> Saved {
     let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-type"));
     let kind = header.map(|header| String::from_utf8_lossy(&header.value).to_ascii_lowercase());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_owned());
-    if !(200..300).contains(&response.status) || kind.as_deref() == Some("application/json") {
+    let is_json = kind.as_deref().is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
+    if response.status != 200 || is_json {
         return Saved::Answer(response);
     }
     let sha256 = hex::encode(Sha256::digest(&response.body));

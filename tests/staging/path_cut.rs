@@ -6,6 +6,7 @@ use heddle_lab_openwrt::{Effect, Fault};
 use serde_json::json;
 
 use super::Lab;
+use super::foreign::edits::Edit;
 use crate::support::{Options, on_both};
 
 fn quick() -> Options {
@@ -156,5 +157,23 @@ on_both! {
         assert_eq!(lab.router.fingerprint(), before);
         let again = lab.stage_rule("Ghost").await;
         assert!(again["plan"].is_object(), "the ghost does not stand in the way: {again}");
+    }
+}
+
+on_both! {
+    /// Others saved something meanwhile, so the way back is calls of the plan. The adapter then finds nothing left to do.
+    async fn a_lost_answer_to_the_end_of_the_way_back_is_found_out(database: Database) {
+        let lab = Lab::start_with(database, quick()).await;
+        let change = lab.stage_rule("Lost-on-the-way-back").await;
+        let body = json!({ "force": true, "confirm_within_secs": 60 });
+        lab.api.post(&Lab::path(&change, "apply"), &body).await.expect_status(200);
+        let edit = Edit::added("theirs", "Foreign");
+        edit.save(&lab.router);
+        lab.router.fault(Fault::AfterCall { call: "uci.apply".to_owned(), then: Effect::DropAnswer });
+        let answer = lab.api.post(&Lab::path(&change, "revert"), &json!({})).await;
+        let ended = lab.wait_for(&change, &["applied", "failed", "reverted", "partial"]).await;
+        assert_eq!(ended["outcome"]["state"], "reverted", "{} {ended}", answer.text);
+        assert!(edit.is_there(&lab.router), "{ended}");
+        assert_eq!(lab.router.counters().rollbacks, 0);
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use heddle_core::adapter::{CallOutcome, Completeness, ModelPage, Object, Readiness, Standing};
+use heddle_core::adapter::{CallOutcome, Completeness, ModelPage, Object, Readiness};
 use heddle_core::change::{AdapterPlan, ChangeSpec, HoleValues, NativeCall, Operation, Stage};
 use heddle_core::fault::Fault;
-use heddle_core::file::GivenFile;
+use heddle_core::file::{FILE_REFERENCE, GivenFile, SentPart};
 use heddle_runtime::{Adapter, Call, CallError, Exchange as Told, Filling, SecretBook, Urgency, Witness};
 use heddle_sdk::json as sdk_json;
 use heddle_sdk::testing::cassette::{Answer, Call as Named, Exchange, Planned, Recording, Source, listed};
@@ -236,7 +236,7 @@ impl Recorder {
     /// Plans a change, applies it, and compares the device before, after, and behind the way back.
     pub(super) async fn write(&mut self, writing: &Writing) {
         let (adapter, mut call) = (self.sandbox.adapter.clone(), self.sandbox.call.clone());
-        let feature = adapter.description().features.iter().find(|one| one.id == writing.feature);
+        let feature = adapter.description().feature(writing.feature);
         let feature = feature.unwrap_or_else(|| panic!("there is no feature '{}'", writing.feature));
         let site = self.site.clone().filter(|_| feature.is_of_site);
         let changes = vec![ChangeSpec {
@@ -268,7 +268,7 @@ impl Recorder {
     async fn compare(&mut self, call: &Call, reviewed: &Reviewed) {
         let adapter = self.sandbox.adapter.clone();
         let found = adapter.compare(call, &reviewed.changes, &reviewed.plan.token).await;
-        self.add(Named::Compare { plan: reviewed.place }, &found, |found| standing(&found.standing));
+        self.add(Named::Compare { plan: reviewed.place }, &found, |found| json!(found.standing.as_str()));
         found.expect("the device can be compared");
     }
 
@@ -376,7 +376,10 @@ fn planned_of(change: &ChangeSpec) -> Planned {
 fn calls_of(plan: &AdapterPlan) -> Value {
     let calls = plan.native.iter().map(|native| {
         let form = native.form.as_ref().map(|form| json!(form));
-        let body = native.body.clone().or(form).unwrap_or_default();
+        let file = native.file.as_ref().map(|sent| json!(format!("{FILE_REFERENCE}{}", sent.sha256)));
+        let names = |parts: &Vec<SentPart>| json!(parts.iter().map(|part| &part.name).collect::<Vec<_>>());
+        let body = native.body.clone().or(form).or(file).or(native.multipart.as_ref().map(names));
+        let body = body.unwrap_or_default();
         let digest = hex::encode(sdk_json::digest(&body));
         format!("{} {} {}", native.method, native.path, &digest[..12])
     });
@@ -389,18 +392,6 @@ fn outcome_of(outcome: &CallOutcome) -> Value {
         CallOutcome::Pending(_) => json!("pending"),
         CallOutcome::Failed(fault) => fault_of(fault),
     }
-}
-
-fn standing(standing: &Standing) -> Value {
-    json!(match standing {
-        Standing::Before => "before",
-        Standing::After => "after",
-        Standing::Adjusted(_) => "adjusted",
-        Standing::Stored(_) => "stored",
-        Standing::MovedOn(_) => "moved_on",
-        Standing::Other(_) => "other",
-        Standing::Unseen => "unseen",
-    })
 }
 
 /// Where the cassettes of a vendor are.

@@ -110,12 +110,14 @@ on_both! {
         assert_eq!((rig.asked(), rig.usage().await.files), (1, 1));
 
         let log = rig.api.get("/audit?target_type=file").await.expect_status(200).body;
-        let entry = &log["items"][0];
-        assert_eq!(entry["action"], "file.saved", "{log}");
-        assert_eq!(entry["detail"], json!({
+        let told = json!({
             "name": "edge.xml", "size_bytes": backup.len(), "sha256": file["sha256"],
             "controller_id": rig.controller, "kind": "core.config-backup",
-        }), "{log}");
+        });
+        for (at, action) in ["file.downloaded", "file.saved"].into_iter().enumerate() {
+            let entry = &log["items"][at];
+            assert_eq!((&entry["action"], &entry["detail"]), (&json!(action), &told), "{log}");
+        }
         rig.api.delete(&format!("/files/{id}")).await.expect_status(204);
         assert_eq!(rig.usage().await, NOTHING);
     }
@@ -186,6 +188,20 @@ on_both! {
         rig.api.post(&grants, &grant("write")).await.expect_status(201);
         let made = rig.fetch_as(&reader, "core.config-backup", &json!({})).await.expect_status(201).body;
         assert_eq!((&made["name"], &made["created_by"]), (&json!("config.xml"), &user["id"]));
+
+        // Downloading is as good as fetching: reading files is not enough, and neither is a grant that was taken away.
+        let content = format!("/files/{}/content", made["id"].as_str().unwrap());
+        reader.get(&content).await.expect_status(200);
+        let key = json!({ "name": "files", "scopes": ["file:read"] });
+        let key = rig.api.post("/api-keys", &key).await.expect_status(201).body;
+        let key = rig.server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
+        key.get(&format!("/files/{}", made["id"].as_str().unwrap())).await.expect_status(200);
+        key.get(&content).await.expect_status(403);
+        rig.api.delete(&format!("{given}?widen=true")).await.expect_status(204);
+        rig.api.post(&grants, &grant("read")).await.expect_status(201);
+        reader.get(&content).await.expect_status(403);
+        let log = rig.api.get("/audit?action=file.downloaded").await.expect_status(200).body;
+        assert_eq!((&log["total"], &log["items"][0]["target_id"]), (&json!(1), &made["id"]), "{log}");
     }
 }
 

@@ -69,16 +69,17 @@ impl Rows {
         Ok(())
     }
 
-    /// Adds a kind that is a file; `file` is what the description says of it.
+    /// Adds a kind that is a file; with whose it is (`site` or `controller`), and what the description says of it.
     pub fn add_file(
         &mut self,
         (id, area): (&str, &str),
         title: &str,
-        file: Value,
+        (per, file): (&str, Value),
         binding: Value,
     ) -> anyhow::Result<()> {
         self.add_kind(id, area, title, binding)?;
         if let Some(kind) = self.kinds.last_mut() {
+            kind["per"] = json!(per);
             kind["file"] = file;
         }
         Ok(())

@@ -133,10 +133,9 @@ async fn claim(
         confirm_within_secs: request.confirm_within_secs.map(i64::from),
         extendable_to_secs: request.extendable_to_secs.map(i64::from),
     };
-    let claim = changes::claim_apply(&mut tx, row.id, owner, &attempt, window, now).await?;
+    let claim = changes::claim_apply(&mut tx, &row, owner, &attempt, window, now).await?;
     let row = match claim {
         Claim::Claimed(row) => *row,
-        Claim::NotFound => return Err(Error::NotFound("change")),
         Claim::NotPending(status) => {
             return Err(gates::change_is_pending(status).err().unwrap_or_else(|| under_way(&row)));
         }
@@ -194,8 +193,7 @@ async fn controller_is_free(tx: &mut Tx, row: &ChangeRow) -> Result<(), Error> {
     if row.apply_step != ApplyStep::Idle {
         return Err(under_way(row));
     }
-    let others = changes::under_way(tx).await?;
-    if others.iter().any(|other| other.controller_id == row.controller_id) {
+    if changes::is_any_under_way(tx, &Scope::everything(), Some(row.controller_id)).await? {
         return Err(controller_busy());
     }
     Ok(())

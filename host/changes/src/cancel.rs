@@ -30,9 +30,7 @@ pub(super) async fn cancel(
     row: ChangeRow,
 ) -> Result<ChangeRow, Error> {
     let id = row.id;
-    gates::change_is_permitted(caller, &row)?;
-    gates::change_is_its_own(&row)?;
-    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    gates::change_may_be_moved_on(caller, &row)?;
     gates::platform_is_writable(app)?;
     place_of(app, caller, &row).await?;
     // What cannot be cancelled does not take the claim from the task that drives the change.

@@ -44,7 +44,7 @@ heddle_kernel::settings! {
 }
 
 heddle_kernel::settings! {
-    /// How much people may upload, and how long it is kept.
+    /// How much the files of an organization may take, and how long they are kept.
     pub struct FilesSettings checked by check_files {
         /// Most bytes of one file, uploaded or fetched from a device.
         file_bytes_max: u64 = "FILE_BYTES_MAX", "268435456", from 1 to 8_589_934_592;

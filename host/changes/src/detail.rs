@@ -104,7 +104,7 @@ impl Detail {
     /// Stores the result of a comparison.
     pub(super) fn saw(&mut self, found: &Comparison) {
         self.foreign.clone_from(&found.foreign);
-        self.items = found.items.iter().map(|standing| word(standing).to_owned()).collect();
+        self.items = found.items.iter().map(|standing| standing.as_str().to_owned()).collect();
         self.difference = match &found.standing {
             Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
                 Some(difference.clone())
@@ -167,19 +167,6 @@ impl Detail {
         }
         // A set may have many changes, and each may have further ones.
         self.items.truncate(ENTRIES_MAX * 10);
-    }
-}
-
-/// Returns the API's word for a standing.
-pub(super) fn word(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Before => "before",
-        Standing::After => "after",
-        Standing::Adjusted(_) => "adjusted",
-        Standing::Stored(_) => "stored",
-        Standing::MovedOn(_) => "moved_on",
-        Standing::Other(_) => "other",
-        Standing::Unseen => "unseen",
     }
 }
 

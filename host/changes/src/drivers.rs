@@ -21,7 +21,7 @@ pub(crate) struct Drivers {
     resting: Arc<Mutex<HashMap<ChangeId, Instant>>>,
 }
 
-/// Each with what wakes the task that has the claim.
+/// The claims by change. Each has the signal that ends the pauses of its task.
 type Claims = Arc<Mutex<HashMap<ChangeId, Arc<Notify>>>>;
 
 impl Drivers {

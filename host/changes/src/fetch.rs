@@ -1,7 +1,7 @@
 //! A file that a device gives: a backup, an export, a support bundle.
 //!
-//! It can hold every secret of the device, and nobody searches it for them. So it needs what a write of the area needs,
-//! beside the right to files. No bytes of it reach the adapter.
+//! The file can hold every secret of the device, and the host removes none of them. So a fetch needs the right to files and
+//! the rights of a write in the area. The adapter gets no bytes of the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,17 @@ use heddle_core::adapter::ObjectKind;
 use heddle_core::change::Danger;
 use heddle_inventory::adapters::call_for;
 use heddle_inventory::controllers::releases::lacking;
-use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::nearest::nearest;
 use heddle_kernel::resource::By;
 use heddle_runtime::{Adapter, Call};
-use heddle_store::files;
+use heddle_store::files::Source;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::files::{Fetches, Sink, View, checked_name, detail, gone};
+use crate::files::{FILE_NAME_CHARS_MAX, Fetches, Sink, View, checked_name, completed, gone};
 use crate::gates::feature_is_permitted;
+use crate::live::kind_of;
 use crate::place::{Asked, Place, controller_on_path, place_on_path};
 
 const FILTERS_MAX: usize = 16;
@@ -46,7 +45,7 @@ pub(crate) struct FetchBody {
     filter: BTreeMap<String, String>,
     /// What the file is to be called: 1 to 255 characters, without a path. What the device calls it when absent.
     #[serde(default)]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = FILE_NAME_CHARS_MAX))]
     name: Option<String>,
 }
 
@@ -70,20 +69,6 @@ impl FetchBody {
             None => Ok(()),
         }
     }
-}
-
-/// Returns the kind that a path names, in this area, where it is a file.
-fn kind_of<'d>(kinds: &'d [ObjectKind], area: &str, id: &str) -> Result<&'d ObjectKind, Error> {
-    let of_area = || kinds.iter().filter(|kind| kind.area == area);
-    let Some(kind) = of_area().find(|kind| kind.id == id) else {
-        let files = of_area().filter(|kind| kind.file.is_some()).map(|kind| kind.id.as_str());
-        let meant = nearest(id, files).map(|kind| format!("; nearest is '{kind}'"));
-        return Err(Error::Unknown(format!("file not found in area '{area}'{}", meant.unwrap_or_default())));
-    };
-    if kind.file.is_none() {
-        return Err(Error::Unknown(format!("'{id}' is no file; its objects are listed")));
-    }
-    Ok(kind)
 }
 
 /// A fetch that passed every check.
@@ -110,7 +95,7 @@ pub(crate) async fn fetch(
     let By { app, caller, origin } = &by;
     let controller = controller_on_path(app, caller, asked).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    let kind = kind_of(&adapter.description().kinds, area, kind)?.clone();
+    let kind = kind_of(adapter.description(), area, kind, true)?.clone();
     if let Some(message) = lacking(&format!("file '{}'", kind.id), kind.releases.as_ref(), &controller) {
         return Err(Error::Unknown(message));
     }
@@ -131,7 +116,8 @@ impl Fetch {
     async fn carry_out(self, creation: Creation) -> Result<Response, Error> {
         let Self { by, adapter, call, kind, place, body } = self;
         let file = kind.file.clone().ok_or_else(|| Error::internal("the kind is no file"))?;
-        let source = (place.controller.id, kind.id.clone());
+        let source =
+            Source { controller_id: place.controller.id, site_id: place.site_id, kind: kind.id.clone() };
         let sink = Arc::new(Sink::new((by.clone(), place.controller.org_id), body.name, file, source));
         let filter: Vec<(String, String)> = body.filter.into_iter().collect();
         let site = place.site_ref.as_deref();
@@ -140,11 +126,11 @@ impl Fetch {
             came = adapter.fetch_file(&call, (&kind.id, site), body.key.as_deref(), &filter, sink.clone()) => came,
             () = stop.cancelled() => {
                 sink.clear().await?;
-                return Err(Error::conflict("the service stops; fetch the file again"));
+                return Err(Error::Unavailable("service stops; fetch the file again".to_owned()));
             }
         };
         let kept = match came {
-            Ok(kept) => complete(&by, &sink, &kept.sha256, creation).await,
+            Ok(_) => complete(&by, &sink, creation).await,
             Err(error) => Err(sink.refusal().unwrap_or_else(|| error.into())),
         };
         if kept.is_err()
@@ -157,19 +143,9 @@ impl Fetch {
 }
 
 /// Makes the file complete, with its audit entry and the answer for the request's key.
-async fn complete(by: &By, sink: &Sink, sha256: &str, creation: Creation) -> Result<Response, Error> {
-    let By { app, caller, origin } = by;
-    let id = sink.id().await.ok_or_else(gone)?;
-    let mut tx = app.db.write().await?;
-    let file = files::complete(&mut tx, id, sha256, app.clock.now()).await?.ok_or_else(gone)?;
-    let entry = NewEntry {
-        org: file.org_id,
-        actor: caller.actor(),
-        action: "file.saved",
-        target: ("file", id.0),
-        detail: detail(&file),
-    };
-    entry::record(&mut tx, app, origin, entry).await?;
-    tracing::info!(file.id = %id, user.id = %caller.user_id, body.bytes = file.size_bytes, "file {id} was fetched");
-    creation.finish_lasting(tx, app, &format!("/files/{id}"), &View::from(file)).await
+async fn complete(by: &By, sink: &Sink, creation: Creation) -> Result<Response, Error> {
+    let (id, sha256) = sink.whole().await.ok_or_else(gone)?;
+    let mut tx = by.app.db.write().await?;
+    let file = completed(&mut tx, by, (id, &sha256), "file.saved").await?;
+    creation.finish_lasting(tx, &by.app, &format!("/files/{id}"), &View::from(file)).await
 }

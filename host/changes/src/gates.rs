@@ -29,6 +29,14 @@ pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<()
     features.try_for_each(|feature| feature_is_permitted(caller, feature, row.danger))
 }
 
+/// Checks what every request needs that moves a change on which is being applied, or takes one back: its permissions, that
+/// it is no member of a set, and who may do what is catastrophic.
+pub(super) fn change_may_be_moved_on(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
+    change_is_permitted(caller, row)?;
+    change_is_its_own(row)?;
+    catastrophe_needs_site_admin(caller, row.danger)
+}
+
 /// A window only makes sense for a change that can be taken back, and must be longer than the device needs to settle.
 pub(super) fn window_fits(app: &App, plan: &Plan, window_secs: u32) -> Result<(), Error> {
     let can_be_taken_back = plan.native.is_empty()

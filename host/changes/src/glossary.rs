@@ -9,7 +9,7 @@ pub(crate) const CHANGES: Glossary = Glossary {
             "Changes",
             "Staged changes of all vendors: review the plan, apply, confirm, revert or discard it.",
         ),
-        ("files", "Files", "Files that people upload, for changes that send them to a device."),
+        ("files", "Files", "Files that people upload for changes, and files that devices gave."),
     ],
     nouns: &[
         ("/gateway-vpn/changes", "change", "changes"),

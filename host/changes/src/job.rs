@@ -15,11 +15,16 @@ pub(crate) fn stage_of(step: ApplyStep) -> Stage {
     }
 }
 
+/// Returns the call of a stage that was answered last with a success: where the change waits for a job, it began that.
+pub(crate) fn last_judged(row: &ChangeRow, stage: Stage) -> Option<&NativeCall> {
+    let place = usize::try_from(row.sent(stage).judged).ok()?.checked_sub(1)?;
+    calls_of(row, stage).nth(place)
+}
+
 /// Returns the call whose job at the device the change waits for, where it can have one that ends the job.
 pub(crate) fn running_call(row: &ChangeRow) -> Option<&NativeCall> {
     let stage = stage_of(row.task_step.unwrap_or(ApplyStep::Sending));
-    let place = usize::try_from(row.sent(stage).judged).ok()?.checked_sub(1)?;
-    let call = calls_of(row, stage).nth(place)?;
+    let call = last_judged(row, stage)?;
     (call.id.is_some() && matches!(stage, Stage::Apply | Stage::Restore)).then_some(call)
 }
 
@@ -61,6 +66,30 @@ pub(crate) fn has_left(row: &ChangeRow, stage: Stage) -> bool {
 /// Whether one of the first `count` calls is not left out.
 pub(crate) fn is_any_sent(left_out: &[bool], count: u32) -> bool {
     left_out.iter().take(count as usize).any(|is_left_out| !is_left_out)
+}
+
+/// Whether the call puts into effect what other calls stored. That is assumed of a call that the restore sends in the same
+/// form.
+pub(crate) fn activates(row: &ChangeRow, call: &NativeCall) -> bool {
+    let what = |call: &NativeCall| NativeCall {
+        stage: Stage::Apply,
+        id: None,
+        only_after: None,
+        repeatable: false,
+        ..call.clone()
+    };
+    let call = what(call);
+    calls_of(row, Stage::Restore).any(|other| what(other) == call)
+}
+
+/// Whether what the apply stored may not be in effect: calls of it did not leave, or the one in doubt activates.
+pub(crate) fn may_be_inactive(row: &ChangeRow) -> bool {
+    let sent = row.sent(Stage::Apply);
+    let left = usize::try_from(sent.left).unwrap_or(usize::MAX);
+    let has_unsent = left_out(row, Stage::Apply).iter().skip(left).any(|is_left_out| !is_left_out);
+    let last = left.checked_sub(1).filter(|_| sent.is_in_doubt());
+    let in_doubt = last.and_then(|last| calls_of(row, Stage::Apply).nth(last));
+    row.sent.is_some() && (has_unsent || in_doubt.is_some_and(|call| activates(row, call)))
 }
 
 fn calls_of(row: &ChangeRow, stage: Stage) -> impl Iterator<Item = &NativeCall> {

@@ -99,20 +99,25 @@ impl LiveQuery {
     }
 }
 
-/// Returns the kind that a path's resource names, in this area.
-fn kind_of<'d>(description: &'d Description, area: &str, resource: &str) -> Result<&'d ObjectKind, Error> {
+/// Returns the kind that a path names, in this area: one of objects, or a file.
+pub(super) fn kind_of<'d>(
+    description: &'d Description,
+    area: &str,
+    id: &str,
+    is_file: bool,
+) -> Result<&'d ObjectKind, Error> {
     let of_area = || description.kinds.iter().filter(|kind| kind.area == area);
-    if let Some(kind) = of_area().find(|kind| kind.id == resource) {
-        return match kind.file {
-            Some(_) => {
-                Err(Error::Unknown(format!("'{resource}' is a file; fetch it with POST …/files/{resource}")))
-            }
-            None => Ok(kind),
-        };
+    match of_area().find(|kind| kind.id == id) {
+        Some(kind) if kind.file.is_some() == is_file => Ok(kind),
+        Some(_) if is_file => Err(Error::Unknown(format!("'{id}' is no file; its objects are listed"))),
+        Some(_) => Err(Error::Unknown(format!("'{id}' is a file; fetch it with POST …/files/{id}"))),
+        None => {
+            let meant = of_area().filter(|kind| kind.file.is_some() == is_file).map(|kind| kind.id.as_str());
+            let meant = nearest(id, meant).map(|kind| format!("; nearest is '{kind}'")).unwrap_or_default();
+            let what = if is_file { "file" } else { "resource" };
+            Err(Error::Unknown(format!("{what} not found in area '{area}'{meant}")))
+        }
     }
-    let listed = of_area().filter(|kind| kind.file.is_none()).map(|kind| kind.id.as_str());
-    let meant = nearest(resource, listed).map(|kind| format!("; nearest is '{kind}'"));
-    Err(Error::Unknown(format!("resource not found in area '{area}'{}", meant.unwrap_or_default())))
 }
 
 /// What a live read needs.
@@ -138,7 +143,7 @@ impl Read {
         let controller = controller_on_path(app, caller, asked).await?;
         let adapter = app.adapter(&controller.vendor)?;
         let resource = path.resource.as_deref().unwrap_or_default();
-        let kind = kind_of(adapter.description(), &mounted.area, resource)?;
+        let kind = kind_of(adapter.description(), &mounted.area, resource, false)?;
         let what = format!("resource '{}'", kind.id);
         if let Some(message) = lacking(&what, kind.releases.as_ref(), &controller) {
             return Err(Error::Unknown(message));

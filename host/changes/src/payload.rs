@@ -1,5 +1,6 @@
 //! Takes the secrets out of a payload before any other code sees it.
 
+use heddle_core::file::FILE_REFERENCE;
 use heddle_core::redact::REFERENCE;
 use heddle_core::secret::Secret;
 use heddle_kernel::http::error::Error;
@@ -9,19 +10,17 @@ use serde_json::Value;
 /// Replaces each secret of the payload by its reference and returns the secrets.
 ///
 /// A secret field is one that the schema marks `writeOnly`, or that has a name under which the adapter's devices store
-/// secrets. A client cannot send a reference: it could name a secret that it does not know.
+/// secrets. What a client sent has passed [`refuse_references`].
 pub(super) fn take_secrets(
     schema: &Value,
     names: &[String],
     payload: &mut Value,
     key: &[u8; 32],
-) -> Result<SecretBook, Error> {
+) -> SecretBook {
     let mut book = SecretBook::default();
-    let is_reference = |text: &str| text.contains(REFERENCE) || text.contains("{{host.");
-    refuse_references(payload, "payload", (&is_reference, "the value itself"))?;
     take(schema, payload, key, &mut book);
     take_named(names, payload, key, &mut book);
-    Ok(book)
+    book
 }
 
 fn take(schema: &Value, value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
@@ -75,21 +74,19 @@ fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
     }
 }
 
-/// Refuses a payload that holds a reference, anywhere. `instead` says what a client sends in its place.
-pub(super) fn refuse_references(
-    value: &Value,
-    field: &str,
-    (is_reference, instead): (&dyn Fn(&str) -> bool, &str),
-) -> Result<(), Error> {
-    let refused = |value: &Value, field: &str| refuse_references(value, field, (is_reference, instead));
+/// Refuses what a client sends with a reference of the host's own in it, anywhere: it could name a secret, or a file, that
+/// the client does not know.
+pub(super) fn refuse_references(value: &Value, field: &str) -> Result<(), Error> {
+    let is_reference =
+        |text: &str| [REFERENCE, "{{host.", FILE_REFERENCE].iter().any(|mark| text.contains(mark));
     match value {
         Value::String(text) if is_reference(text) => Err(Error::field(
             field,
-            format!("holds a reference that only the service may write; send {instead}"),
+            "holds a reference that only the service may write; send the value itself, or the id of the file",
         )),
-        Value::Array(items) => items.iter().try_for_each(|item| refused(item, field)),
+        Value::Array(items) => items.iter().try_for_each(|item| refuse_references(item, field)),
         Value::Object(fields) => {
-            fields.iter().try_for_each(|(name, value)| refused(value, &format!("{field}.{name}")))
+            fields.iter().try_for_each(|(name, value)| refuse_references(value, &format!("{field}.{name}")))
         }
         _ => Ok(()),
     }
@@ -118,7 +115,7 @@ mod tests {
     fn secrets_leave_the_payload_by_their_names_too() {
         let mut payload = json!({"name": "x", "deep": [{"Key": "k1", "psk": ["k2"]}]});
         let names = ["key".to_owned(), "psk".to_owned()];
-        let book = take_secrets(&json!({}), &names, &mut payload, &[7; 32]).unwrap();
+        let book = take_secrets(&json!({}), &names, &mut payload, &[7; 32]);
         assert_eq!(book.entries.len(), 2);
         let text = payload.to_string();
         assert!(!text.contains("k1") && !text.contains("k2"), "{text}");
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn secrets_leave_the_payload_wherever_the_schema_marks_them() {
         let mut payload = json!({"name": "x", "psk": "hunter22", "peers": [{"key": "k1"}, {"key": "k2"}]});
-        let book = take_secrets(&schema(), &[], &mut payload, &[7; 32]).unwrap();
+        let book = take_secrets(&schema(), &[], &mut payload, &[7; 32]);
         let text = payload.to_string();
         assert!(!text.contains("hunter22") && !text.contains("k1") && !text.contains("k2"));
         let mut values: Vec<&str> = book.entries.values().map(Secret::expose).collect();
@@ -151,7 +148,9 @@ mod tests {
 
     #[test]
     fn a_client_cannot_send_a_reference() {
-        let mut payload = json!({"name": format!("{REFERENCE}00")});
-        assert!(take_secrets(&schema(), &[], &mut payload, &[7; 32]).is_err());
+        for reference in [REFERENCE, FILE_REFERENCE, "{{host."] {
+            let payload = json!({ "deep": [{ "name": format!("{reference}00") }] });
+            assert!(refuse_references(&payload, "payload").is_err(), "{reference}");
+        }
     }
 }

@@ -188,11 +188,12 @@ async fn check<'a>(
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
     adapters::validate(&schema, &request.payload, "payload")?;
     let org = place.controller.org_id;
+    payload::refuse_references(&request.payload, "payload")?;
     files::named::take(app, caller, org, schema.document(), &mut request.payload).await?;
     let key = app.keys.reference_key(place.controller.id);
     // The names are those of the vendor's objects: in the words of the model, `key` is none of its secrets.
     let names = if feature.model.is_some() { &[] } else { adapter.secret_fields() };
-    let secrets = payload::take_secrets(schema.document(), names, &mut request.payload, &key)?;
+    let secrets = payload::take_secrets(schema.document(), names, &mut request.payload, &key);
     Ok(Checked { place, adapter, request, danger, secrets, inverse: None })
 }
 

@@ -40,9 +40,7 @@ pub(super) async fn revert(
     creation: Creation,
     row: ChangeRow,
 ) -> Result<Reverted, Error> {
-    gates::change_is_permitted(caller, &row)?;
-    gates::change_is_its_own(&row)?;
-    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    gates::change_may_be_moved_on(caller, &row)?;
     let is_idle = row.apply_step == ApplyStep::Idle;
     if row.apply_step == ApplyStep::Holding || (is_idle && gates::must_be_verified(&row)) {
         let row = window::take_back(app, caller, origin, row).await?;

@@ -13,13 +13,14 @@ use heddle_store::changes::{self, Advance, ChangeRow};
 use serde_json::{Value, json};
 
 use super::apply::{get, under_way};
-use super::detail::{Detail, named, word};
+use super::detail::{Detail, named};
 use super::ending::finish_in;
 use super::outcome::{Actor, Step, record};
 use super::place::{caller_may_write, place_of};
 use super::plan::specs_of;
 use super::{drive, gates, set};
 use crate::declarations::CHANGE_DISCARDED;
+use crate::job::may_be_inactive;
 
 pub(super) async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Comparison, Error> {
     let controller = place_of(app, caller, row).await?.controller;
@@ -107,7 +108,7 @@ pub(super) async fn verify(
         tx.commit().await?;
         return Ok((row, shown));
     }
-    let (state, message) = verdict(&found.standing);
+    let (state, message) = verdict(&row, &found.standing);
     if state == OutcomeState::Applied {
         detail.warn_of_foreign();
     }
@@ -119,7 +120,7 @@ pub(super) async fn verify(
 }
 
 fn shown(found: &Comparison) -> Value {
-    let mut shown = json!({ "state": word(&found.standing), "foreign": found.foreign });
+    let mut shown = json!({ "state": found.standing.as_str(), "foreign": found.foreign });
     match &found.standing {
         Standing::Stored(needs) => shown["needs"] = json!(needs),
         Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
@@ -130,8 +131,13 @@ fn shown(found: &Comparison) -> Value {
     shown
 }
 
-fn verdict(standing: &Standing) -> (OutcomeState, String) {
+fn verdict(row: &ChangeRow, standing: &Standing) -> (OutcomeState, String) {
     match standing {
+        Standing::After | Standing::Adjusted(_) | Standing::Stored(_) if may_be_inactive(row) => {
+            let message = "verified: stored at the device, and perhaps not in effect, because a call that activates it did \
+                           not leave or was not answered; revert the change, or plan it again";
+            (OutcomeState::Partial, message.to_owned())
+        }
         Standing::After => (OutcomeState::Applied, "verified: the device is as planned".to_owned()),
         Standing::Adjusted(_) => {
             let message = "verified: the device is as planned, and writes some values in its own way";

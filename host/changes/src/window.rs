@@ -41,9 +41,7 @@ pub(super) async fn confirm(
     row: ChangeRow,
 ) -> Result<ChangeRow, Error> {
     let id = row.id;
-    gates::change_is_permitted(caller, &row)?;
-    gates::change_is_its_own(&row)?;
-    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    gates::change_may_be_moved_on(caller, &row)?;
     if row.apply_step != ApplyStep::Holding {
         return Err(not_waiting());
     }
@@ -128,9 +126,7 @@ pub(super) async fn extend(
     row: ChangeRow,
     secs: u32,
 ) -> Result<ChangeRow, Error> {
-    gates::change_is_permitted(caller, &row)?;
-    gates::change_is_its_own(&row)?;
-    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    gates::change_may_be_moved_on(caller, &row)?;
     let (Some(deadline), Some(started)) = (row.confirm_deadline, row.apply_started_at) else {
         return Err(not_waiting());
     };

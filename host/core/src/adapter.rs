@@ -380,6 +380,21 @@ pub enum Standing {
     Unseen,
 }
 
+impl Standing {
+    /// The API's word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Standing::Before => "before",
+            Standing::After => "after",
+            Standing::Adjusted(_) => "adjusted",
+            Standing::Stored(_) => "stored",
+            Standing::MovedOn(_) => "moved_on",
+            Standing::Other(_) => "other",
+            Standing::Unseen => "unseen",
+        }
+    }
+}
+
 /// What a comparison of a device with a plan found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {

@@ -264,8 +264,8 @@ impl Adapter {
         self.call(call, Phase::Read, ask, convert::object).await.map(first)
     }
 
-    /// Fetches a file of a kind into the sink. It is the caller's to keep it only where this answers it: with an error the
-    /// component, or the host, did not take it for the file.
+    /// Fetches a file of a kind into the sink. The caller keeps what the sink took only after `Ok`: an error says that the
+    /// component or the host refused the file.
     pub async fn fetch_file(
         &self,
         call: &Call,

@@ -132,16 +132,16 @@ pub struct KeptFile {
 /// Takes the bytes that a device answers as a file. What it refuses ends the request, and nothing is kept.
 #[async_trait::async_trait]
 pub trait FileSink: Send + Sync + 'static {
-    /// Whether an answer of JSON is the file, too. Otherwise it is what the device says instead of one.
+    /// Whether an answer of JSON can be the file. If not, JSON is an ordinary answer.
     fn takes_json(&self) -> bool;
     /// Most bytes that are taken.
     fn bytes_max(&self) -> u64;
-    /// A file begins; what came before is not wanted any more.
+    /// Begins a file. Drops what an earlier one left.
     async fn begin(&self, head: FileHead) -> Result<(), Fault>;
-    /// The bytes that came next.
+    /// Takes the next bytes.
     async fn take(&self, bytes: Bytes) -> Result<(), Fault>;
-    /// The file is whole.
-    async fn end(&self) -> Result<KeptFile, Fault>;
+    /// Ends the file. Returns its size in bytes and its SHA-256.
+    async fn end(&self) -> Result<(u64, String), Fault>;
 }
 
 /// Files by the SHA-256 of their bytes, for one change.

@@ -43,7 +43,7 @@ pub(crate) fn shown(id: &str, name: &str, description: &package::Description) ->
         id: kind.id.clone(),
         area: kind.area.clone(),
         title: kind.title.clone(),
-        is_of_site: kind.per.is_site(),
+        is_of_site: kind.per.unwrap_or_default().is_site(),
         releases: kind.releases.as_ref().map(span),
         file: kind
             .file

@@ -43,6 +43,7 @@ pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
 pub use egress::witness::{Answered, Exchange, Witness};
 pub use engine::StartError;
+pub use heddle_marketplace::description::is_media_type;
 pub use heddle_marketplace::headers::misleads;
 pub use load::LoadError;
 pub use observe::{Observed, Observer};

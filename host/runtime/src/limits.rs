@@ -22,7 +22,8 @@ pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 pub(crate) const WALL_MAX: Duration = Duration::from_mins(2);
 /// Bytes of a file for which a call that sends or keeps it gets one more second.
 pub(crate) const FILE_BYTES_PER_SEC: u64 = 256 << 10;
-/// How long a device may take before a file begins, and be slower than that in all.
+/// How long a device may take before a file begins. While the file comes, it may be behind [`FILE_BYTES_PER_SEC`] by as
+/// much.
 pub(crate) const FILE_START_MAX: Duration = Duration::from_mins(1);
 /// How long a device may send nothing in the middle of a file.
 pub(crate) const FILE_SILENCE_MAX: Duration = Duration::from_secs(30);

@@ -35,6 +35,8 @@ const OPEN_PAUSE: Duration = Duration::from_millis(50);
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// A connection to a server is not used for longer than this: what a server process gathers for it goes with it.
 const SERVER_CONNECTION_AGE_MAX: Duration = Duration::from_mins(30);
+/// Nor after a pause of this length: firewalls forget connections that are idle.
+const SERVER_CONNECTION_IDLE_MAX: Duration = Duration::from_mins(5);
 /// How long [`Db::ping`] waits for a connection of the pool and its answer.
 const PING_POOL_LIMIT: Duration = Duration::from_secs(1);
 /// How long it then tries over a connection of its own: three seconds together.
@@ -194,7 +196,16 @@ impl Db {
         let pool = unswept(PgPoolOptions::new())
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
-            .before_acquire(|_, about| Box::pin(async move { Ok(about.age < SERVER_CONNECTION_AGE_MAX) }))
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    let is_recent =
+                        about.age < SERVER_CONNECTION_AGE_MAX && about.idle_for < SERVER_CONNECTION_IDLE_MAX;
+                    // A network may have forgotten the connection without a word: the next one is opened then.
+                    let answered = tokio::time::timeout(PING_POOL_LIMIT, connection.ping());
+                    Ok(is_recent && matches!(answered.await, Ok(Ok(()))))
+                })
+            })
             .connect_with(options)
             .await
             // The pool tries again until its time is over; nothing else can have held it up yet.

@@ -3,9 +3,11 @@
 //! A file is complete when its digest is written. Until then, and while its bytes are being removed, it counts for the
 //! limits of its organization and is found by nothing else.
 
+use std::collections::{BTreeSet, HashMap};
+
 use chrono::TimeDelta;
-use heddle_core::{ChangeId, ControllerId, OrgId, Timestamp, UserId};
-use sqlx::FromRow;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use sqlx::{FromRow, QueryBuilder};
 
 use crate::db::Tx;
 use crate::error::Result;
@@ -19,21 +21,23 @@ heddle_core::ids! {
 /// Largest part of a file that is one row, in bytes. A backup holds hundreds of rows in memory at once.
 const PART_BYTES: usize = 128 << 10;
 /// Bytes that are written, and read, at once, sealed: eight parts.
-pub const PIECE_BYTES: usize = PART_BYTES * 8;
-const PARTS_OF_PIECE: i64 = 8;
+pub const PIECE_BYTES: usize = PART_BYTES * PARTS_OF_PIECE as usize;
+const PARTS_OF_PIECE: u8 = 8;
 /// An upload writes a piece more often than this; what is older was left by a process that ended.
 const ABANDONED_AFTER: TimeDelta = TimeDelta::hours(1);
 /// Parts that one transaction sweeps: other writers do not wait long.
 const SWEPT_AT_ONCE: u32 = 64;
 /// Of files with the same contents, the one that lasts longest comes first.
 const LASTING: &str = "f.expires_at DESC, f.id";
+/// The same in reverse: of a map by digest, it stays.
+const LASTING_LAST: &str = "f.expires_at, f.id DESC";
 /// More files than an organization can have.
 const COPIES_MAX: i64 = 10_000;
 /// Changes that are named where they need a file.
 const HOLDERS_MAX: i64 = 10;
 
 const COLUMNS: &str = "SELECT f.id, f.org_id, f.secret, f.name, f.content_type, f.size_bytes, f.sha256, f.created_by, \
-     f.created_at, f.expires_at, f.controller_id, f.kind";
+     f.created_at, f.expires_at, f.controller_id, f.site_id, f.kind";
 
 /// A complete file.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -52,6 +56,8 @@ pub struct File {
     pub expires_at: Timestamp,
     /// The controller that gave it; none where it was uploaded.
     pub controller_id: Option<ControllerId>,
+    /// The site where that was then.
+    pub site_id: Option<SiteId>,
     /// What it is at that controller.
     pub kind: Option<String>,
 }
@@ -79,8 +85,18 @@ pub struct NewFile {
     pub created_by: UserId,
     pub expires_at: Timestamp,
     pub now: Timestamp,
-    /// The controller that gives it, and what it is there; none where it is uploaded.
-    pub source: Option<(ControllerId, String)>,
+    /// What gives it; none where it is uploaded.
+    pub source: Option<Source>,
+}
+
+/// The device that gives a file.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub controller_id: ControllerId,
+    /// The site whose rights count for the file.
+    pub site_id: SiteId,
+    /// What the file is at that controller.
+    pub kind: String,
 }
 
 /// What the files of an organization take, those that are not complete among them.
@@ -98,8 +114,8 @@ pub async fn begin(tx: &mut Tx, new: &NewFile) -> Result<()> {
             "
         INSERT INTO file (
             id, org_id, name, content_type, size_bytes, created_by, created_at, written_at, expires_at, secret,
-            controller_id, kind)
-        VALUES ($1, $2, $3, $4, 0, $5, $6, $6, $7, $8, $9, $10)"
+            controller_id, site_id, kind)
+        VALUES ($1, $2, $3, $4, 0, $5, $6, $6, $7, $8, $9, $10, $11)"
         )
         .bind(new.id)
         .bind(new.org_id)
@@ -109,8 +125,9 @@ pub async fn begin(tx: &mut Tx, new: &NewFile) -> Result<()> {
         .bind(new.now)
         .bind(new.expires_at)
         .bind(&new.secret)
-        .bind(new.source.as_ref().map(|(controller, _)| *controller))
-        .bind(new.source.as_ref().map(|(_, kind)| kind.as_str()))
+        .bind(new.source.as_ref().map(|source| source.controller_id))
+        .bind(new.source.as_ref().map(|source| source.site_id))
+        .bind(new.source.as_ref().map(|source| source.kind.as_str()))
     );
     Ok(())
 }
@@ -140,15 +157,14 @@ pub async fn add(
     if found == 0 {
         return Ok(false);
     }
-    for (position, part) in (number * PARTS_OF_PIECE..).zip(bytes.chunks(PART_BYTES)) {
-        affected!(
-            tx,
-            sqlx::query("INSERT INTO file_part (file_id, position, bytes) VALUES ($1, $2, $3)")
-                .bind(id)
-                .bind(position)
-                .bind(part)
-        );
-    }
+    on!(tx, conn => {
+        let mut insert = QueryBuilder::new("INSERT INTO file_part (file_id, position, bytes) ");
+        let parts = (number * i64::from(PARTS_OF_PIECE)..).zip(bytes.chunks(PART_BYTES));
+        insert.push_values(parts, |mut row, (position, part)| {
+            row.push_bind(id).push_bind(position).push_bind(part);
+        });
+        insert.build().execute(conn).await.map(|_| ())
+    })?;
     Ok(true)
 }
 
@@ -157,7 +173,7 @@ pub async fn complete(tx: &mut Tx, id: FileId, sha256: &str, now: Timestamp) -> 
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE file SET sha256 = $2, written_at = $3 WHERE id = $1 AND sha256 IS NULL AND written_at > $4
         RETURNING id, org_id, secret, name, content_type, size_bytes, sha256, created_by, created_at, expires_at,
-            controller_id, kind")
+            controller_id, site_id, kind")
         .bind(id).bind(sha256).bind(now).bind(now - ABANDONED_AFTER)
         .fetch_optional(conn)
         .await)?)
@@ -212,20 +228,30 @@ pub async fn lock_by_digest(tx: &mut Tx, org: OrgId, sha256: &str) -> Result<Opt
     Ok(found.into_iter().next())
 }
 
-/// The same without a lock.
-pub async fn find_by_digest(tx: &mut Tx, org: OrgId, sha256: &str) -> Result<Option<File>> {
-    let found: Vec<File> = of_digest(org, sha256).all(tx, LASTING, 1).await?;
-    Ok(found.into_iter().next())
+/// By digest, the complete file of the organization that has these contents and lasts longest.
+pub async fn find_by_digests(
+    tx: &mut Tx,
+    org: OrgId,
+    digests: &BTreeSet<&str>,
+) -> Result<HashMap<String, File>> {
+    if digests.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let texts = digests.iter().map(|digest| Bind::Text((*digest).to_owned()));
+    let named = of(&Scope::organization(org)).and_in("f.sha256", texts);
+    let found: Vec<File> = named.all(tx, LASTING_LAST, COPIES_MAX).await?;
+    Ok(found.into_iter().map(|file| (file.sha256.clone(), file)).collect())
 }
 
 /// The sealed piece of this number of a complete file; empty behind the last one, and when the file is gone.
 pub async fn piece(tx: &mut Tx, id: FileId, number: i64) -> Result<Vec<u8>> {
+    let of_each = i64::from(PARTS_OF_PIECE);
     let parts: Vec<Vec<u8>> = on!(tx, conn => sqlx::query_scalar("
         SELECT part.bytes
         FROM file_part part JOIN file ON file.id = part.file_id
         WHERE part.file_id = $1 AND part.position >= $2 AND part.position < $3 AND file.sha256 IS NOT NULL
         ORDER BY part.position")
-        .bind(id).bind(number * PARTS_OF_PIECE).bind((number + 1) * PARTS_OF_PIECE)
+        .bind(id).bind(number * of_each).bind((number + 1) * of_each)
         .fetch_all(conn)
         .await)?;
     Ok(parts.concat())

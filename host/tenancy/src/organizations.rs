@@ -22,7 +22,7 @@ use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{Tx, changes, sessions, users};
+use heddle_store::{Scope, Tx, changes, sessions, users};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ impl Resource for Organizations {
             ));
         }
         // Taking a change back needs its controller, which is removed with the organization.
-        if changes::under_way(tx).await?.iter().any(|change| change.org_id == organization.id) {
+        if changes::is_any_under_way(tx, &Scope::organization(organization.id), None).await? {
             return Err(Error::conflict(
                 "a change of the organization is being applied; try again when it has ended",
             ));

@@ -338,7 +338,7 @@ fn files_of(action: &Action, asked: &Content) -> Vec<FormPart> {
 }
 
 /// A value in a form; what is neither text nor number is written as JSON.
-fn form_text(value: &Value) -> String {
+pub(super) fn form_text(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => value.to_string(),
         Value::String(text) => text.clone(),

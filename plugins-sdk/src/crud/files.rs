@@ -1,6 +1,7 @@
 //! Files that devices answer: the host keeps them, and nothing here sees their bytes.
 
 use super::binding::{FileBinding, FilterForm, Verb};
+use super::calls::form_text;
 use super::path::{filled, filled_json, filled_with, unfilled, with_query};
 use super::{Place, Vendor};
 use crate::{Auth, Body, Fault, FaultExt, Fetching, Host, Request, Saved, SavedFile, fault};
@@ -52,12 +53,8 @@ fn request(
         return Ok(Request { path, ..request });
     }
     if let Some(form) = &route.form {
-        let text = |value: &serde_json::Value| match value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
         let constants = filled_with(form, &place, "");
-        let constants = constants.iter().map(|(name, value)| (name.clone(), text(value)));
+        let constants = constants.iter().map(|(name, value)| (name.clone(), form_text(value)));
         return Ok(Request { body: Body::Form(constants.chain(given).collect()), ..request });
     }
     let mut body = filled_json(&route.body.clone().unwrap_or_else(|| serde_json::json!({})), &place, "");

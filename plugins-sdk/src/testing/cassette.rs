@@ -12,6 +12,6 @@ mod replay;
 mod verdict;
 
 pub use format::{Answer, Call, Cassette, CassetteError, Exchange, Planned, Recorded, Recording, Source};
-pub use gives::{fault_word, listed};
+pub use gives::listed;
 pub use mutants::{Damage, Envelope, Mutant, mutants};
 pub use verdict::{Spared, every_mutant, replays};

@@ -43,11 +43,18 @@ struct Manifest {
 
 /// Which requests only read, beyond those that carry no body and are a GET.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Rule {
     method: String,
     path: String,
     #[serde(default)]
     json: BTreeMap<String, Vec<Value>>,
+    #[serde(default)]
+    form: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    query: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    only_reads: bool,
 }
 
 impl Package {
@@ -144,21 +151,53 @@ impl Package {
 
 impl Rule {
     fn fits(&self, request: &Request, body: Option<&Value>) -> bool {
+        let (path, query) = request.path.split_once('?').map_or((&*request.path, None), |(path, query)| {
+            (path, Some(query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))))
+        });
+        let has_query = match query {
+            None => self.query.is_empty(),
+            Some(pairs) => !self.query.is_empty() && are_exactly(&self.query, pairs),
+        };
         method_word(request.method) == self.method
-            && is_place(&self.path, &request.path)
+            && is_place(&self.path, path)
+            && has_query
+            && self.fits_body(&request.body)
             && self.json.iter().all(|(pointer, values)| {
                 body.and_then(|body| body.pointer(pointer)).is_some_and(|found| values.contains(found))
             })
     }
+
+    /// What the rule takes beside its JSON: the named form or, where none is named, what it says of bodies.
+    fn fits_body(&self, body: &Body) -> bool {
+        match body {
+            Body::Form(fields) if !self.form.is_empty() => {
+                are_exactly(&self.form, fields.iter().map(|(name, value)| (&**name, &**value)))
+            }
+            Body::None => self.form.is_empty(),
+            _ => self.form.is_empty() && (self.only_reads || !self.json.is_empty()),
+        }
+    }
 }
 
-/// Whether a path fits a rule: exactly, or with `*` for one segment. A path with a query fits none.
+/// Whether pairs are exactly those that are named; `*` stands for any value.
+fn are_exactly<'a>(
+    named: &BTreeMap<String, Vec<String>>,
+    found: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> bool {
+    let mut seen = BTreeSet::new();
+    let fits = |(name, value): (&'a str, &'a str)| {
+        let accepted = named.get(name);
+        accepted.is_some_and(|values| values.iter().any(|one| one == "*" || one == value))
+            && seen.insert(name)
+    };
+    found.into_iter().all(fits) && seen.len() == named.len()
+}
+
+/// Whether a path fits a rule: exactly, or with `*` for one segment.
 fn is_place(rule: &str, path: &str) -> bool {
     let (rule, path): (Vec<&str>, Vec<&str>) = (rule.split('/').collect(), path.split('/').collect());
     let same = |(wanted, part): (&&str, &&str)| wanted == part || *wanted == "*" && !part.is_empty();
-    rule.len() == path.len()
-        && rule.iter().zip(&path).all(same)
-        && path.iter().all(|part| !part.contains('?'))
+    rule.len() == path.len() && rule.iter().zip(&path).all(same)
 }
 
 #[cfg(test)]
@@ -173,6 +212,8 @@ mod tests {
             "reads": [
                 { "method": "POST", "path": "/search/*", "only-reads": true },
                 { "method": "POST", "path": "/rpc", "json": { "/op": ["get"] } },
+                { "method": "POST", "path": "/backup", "form": { "download": ["1"], "name": ["*"] } },
+                { "method": "POST", "path": "/list", "query": { "type": ["vm"] } },
             ],
         });
         Package::parse(&manifest.to_string(), "{}").unwrap()
@@ -180,6 +221,11 @@ mod tests {
 
     fn post(path: &str, body: &Value) -> Request {
         Request::new(Method::Post, path).with_json(body)
+    }
+
+    fn form(path: &str, fields: &[(&str, &str)]) -> Request {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Request { body: Body::Form(fields.collect()), ..Request::new(Method::Post, path) }
     }
 
     #[test]
@@ -196,6 +242,15 @@ mod tests {
             (post("/rpc", &json!([{ "op": "get" }, { "op": "set" }])), false),
             (post("/rpc", &json!([])), false),
             (Request::new(Method::Put, "/search/hosts"), false),
+            (form("/backup", &[("name", "x"), ("download", "1")]), true),
+            (form("/backup", &[("name", "x"), ("download", "2")]), false),
+            (form("/backup", &[("name", "x")]), false),
+            (form("/backup", &[("name", "x"), ("name", "y"), ("download", "1")]), false),
+            (post("/backup", &json!({ "name": "x" })), false),
+            (Request::new(Method::Post, "/list?type=vm"), true),
+            (Request::new(Method::Post, "/list?type=lxc"), false),
+            (Request::new(Method::Post, "/list"), false),
+            (post("/list?type=vm", &json!({})), false),
         ] {
             assert_eq!(package.is_read(&request), expected, "{request:?}");
         }

@@ -321,25 +321,7 @@ pub(crate) fn outcome(answer: Result<Response, Fault>) -> Value {
         }
         Err(fault) => {
             let info = fault.info();
-            json!({ "fault": kind(&fault), "code": info.code, "message": info.message })
+            json!({ "fault": fault.word(), "code": info.code, "message": info.message })
         }
-    }
-}
-
-fn kind(fault: &Fault) -> &'static str {
-    match fault {
-        Fault::Connection(_) => "connection",
-        Fault::Authentication(_) => "authentication",
-        Fault::Denied(_) => "denied",
-        Fault::Timeout(_) => "timeout",
-        Fault::NotFound(_) => "not_found",
-        Fault::RateLimit(_) => "rate_limit",
-        Fault::Busy(_) => "busy",
-        Fault::NotReady(_) => "not_ready",
-        Fault::Invalid(_) => "invalid",
-        Fault::StateMoved(_) => "state_moved",
-        Fault::Conflict(_) => "conflict",
-        Fault::Unsupported(_) => "unsupported",
-        Fault::Generic(_) => "generic",
     }
 }

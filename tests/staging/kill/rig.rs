@@ -77,6 +77,8 @@ impl Rig {
         };
         let dying = async {
             match moment {
+                // Not even a tick of the timer: a request may be answered within one.
+                Some(Duration::ZERO) => {}
                 Some(moment) => tokio::time::sleep(moment).await,
                 None => answered.notified().await,
             }

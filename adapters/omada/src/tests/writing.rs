@@ -87,7 +87,7 @@ fn long_operations_are_begun_by_their_paths() {
     ] {
         assert_eq!(short(&feature(id)["binding"]["action"]), path, "{id}");
     }
-    // What became of them is read.
+    // The results of these actions are kinds that can be read.
     for (id, path) in [
         ("device.adopt-result", "/devices/{deviceMac}/adopt-result"),
         ("firmware.device-result", "/devices/{deviceMac}/online-upgrade-result"),

@@ -75,7 +75,7 @@ impl Maker<'_> {
         }
         let mut said = json!({ "name": file.name });
         say(&mut said, "content-type", file.content_type.clone());
-        self.rows.add_file((id, route.area), &file.title, said, binding)
+        self.rows.add_file((id, route.area), &file.title, ("controller", said), binding)
     }
 
     /// The whole model of a controller, in one answer.

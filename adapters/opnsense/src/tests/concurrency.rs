@@ -78,7 +78,7 @@ fn field_beside_ours_that_another_person_changed_stays() {
     assert_eq!((&now["description"], &now["counters"]), (&json!("ours"), &json!("1")), "{now}");
 }
 
-/// A write with an id that is not known any more would make the object anew.
+/// A write with an unknown id would create the object.
 #[test]
 fn object_that_another_person_deleted_is_not_brought_back() {
     let device = Device::new();

@@ -73,7 +73,7 @@ fn what_came_with_a_release_is_marked_with_it() {
     assert_eq!(description()["releases"], tested);
 }
 
-/// Routes that no release in use has any more. Those of the older DHCP server are back with a plugin.
+/// Routes that all tested releases lack. A plugin brings back those of the older DHCP server.
 const GONE: [&str; 22] = [
     "/api/captiveportal/service/del_template",
     "/api/captiveportal/service/get_template",

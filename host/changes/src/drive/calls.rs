@@ -96,6 +96,12 @@ impl Drive<'_> {
             }
             Ok(Readiness::Nothing(completion)) => {
                 self.keep_completion(&completion, stage);
+                if stage == Stage::Restore {
+                    // What left before was enough: the rest is not missing.
+                    sent.judged = u32::try_from(of.calls.len()).unwrap_or(u32::MAX);
+                    self.row.note_sent(sent);
+                    self.record_sent().await?;
+                }
                 return Ok(Sent::Done);
             }
             Err(error) => return Ok(of.failed(error, sent.left)),
@@ -124,24 +130,6 @@ impl Drive<'_> {
         }
         let calls = self.native().iter().filter(|call| call.stage == stage).count();
         usize::try_from(self.row.sent(stage).judged).unwrap_or(usize::MAX) < calls
-    }
-
-    /// Whether what the apply stored may not be in effect: calls of it did not leave, or the one in doubt activates. A call
-    /// that the way back has, too, activates: by itself it writes nothing that a reading could show.
-    pub(super) fn may_be_inactive(&self) -> bool {
-        let sent = self.row.sent(Stage::Apply);
-        let left = usize::try_from(sent.left).unwrap_or(usize::MAX);
-        let of = |stage: Stage| self.native().iter().filter(move |call| call.stage == stage);
-        let activates = |call: &NativeCall| {
-            of(Stage::Restore).any(|other| {
-                (&other.method, &other.path, &other.body, &other.form)
-                    == (&call.method, &call.path, &call.body, &call.form)
-            })
-        };
-        let in_doubt =
-            left.checked_sub(1).filter(|_| sent.is_in_doubt()).and_then(|last| of(Stage::Apply).nth(last));
-        let has_unsent = left_out(&self.row, Stage::Apply).iter().skip(left).any(|is_left_out| !is_left_out);
-        self.row.sent.is_some() && (has_unsent || in_doubt.is_some_and(activates))
     }
 
     /// Keeps what the component found for the holes of the plan. An answer of the device goes before it, and what is read
@@ -274,7 +262,7 @@ impl Drive<'_> {
     }
 
     /// Records how far the stage was sent, if this process still owns the change.
-    async fn record_sent(&self) -> Result<(), Error> {
+    pub(super) async fn record_sent(&self) -> Result<(), Error> {
         let (step, owner) = (self.row.apply_step, self.term.id);
         let sent = self.row.sent.as_deref().unwrap_or_default();
         let mut tx = self.app.db.write().await?;

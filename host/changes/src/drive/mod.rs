@@ -180,7 +180,7 @@ struct Drive<'a> {
     is_answered: bool,
     /// The device's own rollback was requested.
     has_undone: bool,
-    /// Another task has something to say about the change: it is read again.
+    /// Notified when another task has written the change, which is then read again.
     woken: Arc<Notify>,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_core::adapter::{CallOutcome, Task};
-use heddle_core::change::{ApplyStep, OutcomeState};
+use heddle_core::change::{ApplyStep, OutcomeState, Stage};
 use heddle_core::fault::Fault;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
@@ -13,7 +13,7 @@ use heddle_store::changes::Advance;
 
 use super::cancelling::{as_cancelled, cut_short};
 use super::{Drive, MESSAGE_CHARS_MAX};
-use crate::job::stage_of;
+use crate::job::{activates, last_judged, stage_of};
 
 /// Longest wait for a task at a device.
 const TASK_MAX_MS: u32 = 30 * 60 * 1000;
@@ -135,10 +135,19 @@ impl Drive<'_> {
     /// Ends the stage of a task that ended badly.
     async fn task_failed(&mut self, step: ApplyStep, fault: Fault) -> Result<(), Error> {
         let fault = if self.is_told_to_cancel() { as_cancelled(fault) } else { fault };
-        if step == ApplyStep::Sending {
-            return self.apply_failed(CallError::Fault(fault), true).await;
+        if step != ApplyStep::Sending {
+            // Its answer was good, and its end was not.
+            let mut sent = self.row.sent(stage_of(step));
+            sent.judged = sent.judged.saturating_sub(1);
+            self.row.note_sent(sent);
+            self.record_sent().await?;
+            return self.stage_failed(step, CallError::Fault(fault)).await;
         }
-        self.stage_failed(step, CallError::Fault(fault)).await
+        if last_judged(&self.row, Stage::Apply).is_some_and(|call| activates(&self.row, call)) {
+            self.error = Some(CallError::Fault(fault));
+            return self.take_back_part().await;
+        }
+        self.apply_failed(CallError::Fault(fault), true).await
     }
 }
 

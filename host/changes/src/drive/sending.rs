@@ -16,6 +16,7 @@ use super::calls::{Sent, StageFailure};
 use super::window::held_message;
 use super::{Drive, RETRY_FIRST, is_without_effect};
 use crate::declarations::ChangesSettings;
+use crate::job::may_be_inactive;
 use crate::plan::specs_of;
 
 /// Time between two reads that must both show an unchanged device after an answer was lost.
@@ -97,7 +98,7 @@ impl Drive<'_> {
                 }
             }
             // What the device shows may be stored without being in effect.
-            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) if self.may_be_inactive() => {
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) if may_be_inactive(&self.row) => {
                 self.take_back_part().await
             }
             Standing::After | Standing::Adjusted(_) | Standing::Stored(_) => {
@@ -115,7 +116,7 @@ impl Drive<'_> {
         }
     }
 
-    async fn take_back_part(&mut self) -> Result<(), Error> {
+    pub(super) async fn take_back_part(&mut self) -> Result<(), Error> {
         let message = match &self.error {
             Some(error) => format!("the device took only a part of the change: {error}"),
             None => "the device took only a part of the change".to_owned(),

@@ -157,7 +157,10 @@ impl Drive<'_> {
     pub(super) async fn read_restored(&mut self) -> Result<(), Error> {
         let reason = self.reason();
         match self.compare().await {
-            Ok(found) if found.standing == Standing::Before => self.finish_reverted(reason).await,
+            // What was written back may be stored only, while a call that was to put it into effect was refused.
+            Ok(found) if found.standing == Standing::Before && !self.is_broken_off(Stage::Restore) => {
+                self.finish_reverted(reason).await
+            }
             Ok(Comparison { standing: Standing::Unseen, .. }) => {
                 let message = format!("{reason}; whether the state before is back cannot be read");
                 self.finish(OutcomeState::Unknown, Some(message)).await

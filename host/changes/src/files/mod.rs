@@ -9,30 +9,36 @@ mod download;
 mod fetches;
 pub(super) mod named;
 mod pieces;
+mod places;
 mod routes;
 mod sink;
 mod upload;
 mod uploads;
 
 use futures::FutureExt as _;
-use heddle_core::{ControllerId, Timestamp, UserId};
+use heddle_core::change::Danger;
+use heddle_core::{ControllerId, SiteLevel, Timestamp, UserId};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::feature::Forget;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::keys::DataKey;
 use heddle_store::files::{self, File, FileId};
-use heddle_store::{SiteScope, Tx};
+use heddle_store::{Scope, SiteScope, Tx, controllers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use self::download::{content, key_of};
 pub(super) use self::fetches::Fetches;
-pub(super) use self::routes::{checked_name, detail, routes};
+pub(super) use self::routes::{FILE_NAME_CHARS_MAX, checked_name, routes};
 pub(super) use self::sink::Sink;
-pub(super) use self::upload::gone;
+pub(super) use self::upload::{completed, gone};
 pub(super) use self::uploads::Uploads;
 
+use crate::vendors::for_feature;
+
+/// Media type of bytes of which nothing more is known.
+const BYTES: &str = "application/octet-stream";
 /// Most files of an organization.
 const FILES_MAX: i64 = 1_000;
 /// Bytes of a piece before it is sealed.
@@ -100,6 +106,17 @@ fn of_user(caller: &Caller) -> Option<UserId> {
 async fn find(tx: &mut Tx, caller: &Caller, id: FileId) -> Result<File, Error> {
     let found = files::find(tx, &caller.scope(), of_user(caller), id).await?;
     found.ok_or(Error::NotFound("file"))
+}
+
+/// Refuses what a device gave to a caller who may not change that device: it can hold every secret of it.
+async fn may_have(app: &App, caller: &Caller, file: &File) -> Result<(), Error> {
+    let (Some(controller), Some(site)) = (file.controller_id, file.site_id) else { return Ok(()) };
+    caller.require_level(site, SiteLevel::Write)?;
+    let mut tx = app.db.single().await?;
+    let found = controllers::find_target(&mut tx, &Scope::organization(file.org_id), controller).await?;
+    // Of a controller that is gone, the vendor is not known: what most vendors need is needed then.
+    let vendor = found.map(|controller| controller.vendor).unwrap_or_default();
+    caller.require(for_feature(&vendor, Danger::Normal))
 }
 
 /// Removes the bytes of a file that is out of use. What is left after a crash is removed by the retention.

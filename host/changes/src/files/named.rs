@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heddle_core::OrgId;
 use heddle_core::change::{ChangeSpec, NativeCall, Plan};
-use heddle_core::file::{FILE_REFERENCE, GivenFile};
+use heddle_core::file::GivenFile;
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -15,8 +15,8 @@ use heddle_store::files::{self, File, FileId};
 use heddle_store::{Scope, Tx};
 use serde_json::Value;
 
-use super::{content, key_of, of_user};
-use crate::payload;
+use super::{content, key_of, may_have, of_user};
+use crate::declarations::FILE_READ;
 
 /// Most files that a change names.
 const OF_CHANGE_MAX: usize = 16;
@@ -30,7 +30,6 @@ pub(crate) async fn take(
     schema: &Value,
     payload: &mut Value,
 ) -> Result<(), Error> {
-    refuse_references(payload)?;
     for Field { name, place, bytes_max } in fields_of(schema, payload)? {
         let file = file_of(app, caller, org, place, &name).await?;
         let size = u64::try_from(file.size_bytes).unwrap_or(0);
@@ -95,14 +94,13 @@ async fn file_of(app: &App, caller: &Caller, org: OrgId, id: &Value, name: &str)
         }
         None => None,
     };
-    found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         Error::field(name, "must be the id of a file of this organization; upload one with POST /files")
-    })
-}
-
-fn refuse_references(payload: &Value) -> Result<(), Error> {
-    let is_reference = |text: &str| text.contains(FILE_REFERENCE);
-    payload::refuse_references(payload, "payload", (&is_reference, "the id of the file"))
+    })?;
+    // Sending a file somewhere is as good as reading it.
+    caller.require(FILE_READ)?;
+    may_have(app, caller, &found).await?;
+    Ok(found)
 }
 
 /// The files that stand in payloads.
@@ -131,10 +129,9 @@ pub(crate) async fn given(app: &App, row: &ChangeRow) -> Result<Vec<GivenFile>, 
 /// Keeps the files of a change that was just staged, as long as it is pending: those that people named, and those that its
 /// plan sends.
 pub(crate) async fn hold(tx: &mut Tx, app: &App, row: &ChangeRow) -> Result<(), Error> {
-    for ((sha256, size), name) in needed(row) {
+    for (sha256, name) in needed(row) {
         let file = files::lock_by_digest(tx, row.org_id, &sha256).await?;
-        let is_it = |file: &File| u64::try_from(file.size_bytes) == Ok(size);
-        if file.is_none_or(|file| file.expires_at <= app.clock.now() || !is_it(&file)) {
+        if file.is_none_or(|file| file.expires_at <= app.clock.now()) {
             return Err(gone(&name, &sha256));
         }
         files::hold(tx, row.id, row.org_id, &sha256).await?;
@@ -142,24 +139,24 @@ pub(crate) async fn hold(tx: &mut Tx, app: &App, row: &ChangeRow) -> Result<(), 
     Ok(())
 }
 
-/// Digest, size and name of each file that a change needs, each once and in one order: changes that lock the same files do
-/// not wait for each other.
-fn needed(row: &ChangeRow) -> BTreeMap<(String, u64), String> {
-    let named = given_by(row).into_iter().map(|given| ((given.sha256, given.size_bytes), given.name));
+/// Digest and name of each file that a change needs, each once and in one order: changes that lock the same files do not
+/// wait for each other.
+fn needed(row: &ChangeRow) -> BTreeMap<String, String> {
+    let named = given_by(row).into_iter().map(|given| (given.sha256, given.name));
     let calls = row.plan.iter().flat_map(|plan| &plan.native);
-    let sent = calls.flat_map(NativeCall::files);
-    let sent = sent.map(|sent| ((sent.sha256.clone(), sent.size_bytes), sent.name.clone()));
+    let sent = calls.flat_map(NativeCall::files).map(|sent| (sent.sha256.clone(), sent.name.clone()));
     named.chain(sent).collect()
 }
 
 /// Refuses to apply a plan whose files are gone.
 pub(crate) async fn require(tx: &mut Tx, org: OrgId, plan: &Plan) -> Result<(), Error> {
-    for sent in plan.native.iter().flat_map(NativeCall::files) {
-        if files::find_by_digest(tx, org, &sent.sha256).await?.is_none() {
-            return Err(gone(&sent.name, &sent.sha256));
-        }
+    let sent = || plan.native.iter().flat_map(NativeCall::files);
+    let digests = sent().map(|file| file.sha256.as_str()).collect();
+    let found = files::find_by_digests(tx, org, &digests).await?;
+    match sent().find(|file| !found.contains_key(&file.sha256)) {
+        Some(file) => Err(gone(&file.name, &file.sha256)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn gone(name: &str, sha256: &str) -> Error {
@@ -169,15 +166,15 @@ fn gone(name: &str, sha256: &str) -> Error {
 
 /// The contents that these calls send, as far as they are there: a call whose file is missing is not sent.
 pub(crate) async fn book(app: &App, org: OrgId, calls: &[NativeCall]) -> Result<FileBook, Error> {
+    let digests = calls.iter().flat_map(NativeCall::files).map(|file| file.sha256.as_str()).collect();
+    let found = files::find_by_digests(&mut app.db.single().await?, org, &digests).await?;
     let mut book = FileBook::default();
-    for sent in calls.iter().flat_map(NativeCall::files) {
-        let found = files::find_by_digest(&mut app.db.single().await?, org, &sent.sha256).await?;
-        let Some(file) = found else { continue };
+    for (sha256, file) in found {
         let key = key_of(app, &file)?;
         let (db, id, key, size) = (app.db.clone(), file.id, Arc::new(key), file.size_bytes);
         let open = Arc::new(move || content(db.clone(), (id, Arc::clone(&key)), size));
         let content = FileContent { size_bytes: u64::try_from(size).unwrap_or(0), open };
-        book.entries.insert(sent.sha256.clone(), content);
+        book.entries.insert(sha256, content);
     }
     Ok(book)
 }
@@ -210,11 +207,5 @@ mod tests {
         assert_eq!(fields_of(&schema, &mut payload).unwrap().len(), OF_CHANGE_MAX);
         let mut payload = json!({ "all": vec!["a"; OF_CHANGE_MAX + 1] });
         assert!(fields_of(&schema, &mut payload).is_err());
-    }
-
-    #[test]
-    fn a_client_cannot_send_a_reference() {
-        let payload = json!({ "deep": [{ "file": format!("{FILE_REFERENCE}00") }] });
-        assert!(refuse_references(&payload).is_err());
     }
 }

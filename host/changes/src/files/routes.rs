@@ -21,21 +21,18 @@ use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
 use heddle_kernel::resource::By;
+use heddle_runtime::is_media_type;
 use heddle_store::files::{self, File, FileId};
 use heddle_store::{Tx, changes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{View, clear, content, find, key_of, of_user, upload};
+use super::{BYTES, View, clear, content, find, key_of, may_have, of_user, upload};
 use crate::declarations::{FILE_READ, FILE_WRITE, FilesSettings};
 
 /// Most characters of a name, as most file systems have it.
-const FILE_NAME_CHARS_MAX: usize = 255;
-/// Most characters of a media type.
-const CONTENT_TYPE_CHARS_MAX: usize = 100;
-/// Media type of bytes of which nothing more is known.
-const BYTES: &str = "application/octet-stream";
+pub(crate) const FILE_NAME_CHARS_MAX: usize = 255;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +81,12 @@ pub(crate) fn routes(app: &SharedApp) -> Routes {
             "/files/{file_id}/content",
             Access::Permission(FILE_READ),
             download,
-            doc("The bytes of a file, to be saved").named("download_file").answers_text(BYTES),
+            doc(
+                "The bytes of a file, to be saved. One that a device gave is given, and audited, to who may fetch it from the \
+                 device",
+            )
+                .named("download_file")
+                .answers_text(BYTES),
         )
         .delete(
             "/files/{file_id}",
@@ -148,26 +150,30 @@ pub(super) fn checked_type(content_type: &str) -> Result<String, Error> {
             "body must be the bytes of the file, not a form: send 'content-type: application/octet-stream'";
         return Err(Error::field("content-type", message));
     }
-    let is_token = |part: &str| {
-        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
-        !part.is_empty() && part.bytes().all(is_fit)
-    };
-    match essence.split_once('/') {
-        Some((kind, name)) if is_token(kind) && is_token(name) && essence.len() <= CONTENT_TYPE_CHARS_MAX => {
-            Ok(essence)
-        }
-        _ => Err(Error::field("content-type", "must be a media type such as 'application/octet-stream'")),
+    if is_media_type(&essence) {
+        return Ok(essence);
     }
+    Err(Error::field("content-type", "must be a media type such as 'application/octet-stream'"))
 }
 
 /// The media type is always that of plain bytes: no browser shows what a stranger uploaded.
-async fn download(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<FileId>,
-) -> Result<Response, Error> {
-    let file = find(&mut app.db.single().await?, &caller, id).await?;
-    let key = key_of(&app, &file)?;
+async fn download(by: By, At(id): At<FileId>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
+    let file = find(&mut app.db.single().await?, caller, id).await?;
+    if file.controller_id.is_some() {
+        may_have(app, caller, &file).await?;
+        let entry = NewEntry {
+            org: file.org_id,
+            actor: caller.actor(),
+            action: "file.downloaded",
+            target: ("file", id.0),
+            detail: detail(&file),
+        };
+        let mut tx = app.db.write().await?;
+        entry::record(&mut tx, app, origin, entry).await?;
+        tx.commit().await?;
+    }
+    let key = key_of(app, &file)?;
     let disposition = HeaderValue::from_str(&disposition(&file.name)).map_err(Error::internal)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(BYTES)),
@@ -236,7 +242,7 @@ async fn refuse_in_use(tx: &mut Tx, caller: &Caller, file: &File) -> Result<(), 
 }
 
 /// What the audit log says of a file.
-pub(crate) fn detail(file: &File) -> Value {
+pub(super) fn detail(file: &File) -> Value {
     let mut detail = json!({ "name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256 });
     if let (Some(controller), Some(kind)) = (file.controller_id, &file.kind) {
         detail["controller_id"] = json!(controller);

@@ -5,24 +5,19 @@
 use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
-use chrono::TimeDelta;
-use futures::FutureExt as _;
+use heddle_core::OrgId;
 use heddle_core::adapter::KindFile;
 use heddle_core::fault::{Fault, FaultKind};
-use heddle_core::{ControllerId, OrgId};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
-use heddle_runtime::{FileHead, FileSink, KeptFile};
-use heddle_store::files::{self, FileId, NewFile};
+use heddle_runtime::{FileHead, FileSink};
+use heddle_store::files::{FileId, Source};
 
 use super::pieces::Pieces;
 use super::routes::{checked_name, checked_type};
-use super::upload::has_room;
-use super::{clear, context};
+use super::upload::begin;
+use super::{BYTES, clear};
 use crate::declarations::FilesSettings;
-
-/// Media type of bytes of which nothing more is known.
-const BYTES: &str = "application/octet-stream";
 
 /// Takes one file.
 pub(crate) struct Sink {
@@ -31,7 +26,7 @@ pub(crate) struct Sink {
     /// What a person calls it.
     name: Option<String>,
     file: KindFile,
-    source: (ControllerId, String),
+    source: Source,
     taken: tokio::sync::Mutex<Taken>,
     /// Why the sink did not take it, in the words of the API.
     refused: Mutex<Option<Error>>,
@@ -42,16 +37,12 @@ struct Taken {
     pieces: Option<Pieces>,
     /// The row of the file that was begun last.
     id: Option<FileId>,
+    /// SHA-256 of what came, once it came whole.
+    sha256: Option<String>,
 }
 
 impl Sink {
-    /// `source` is the controller, and what the file is there.
-    pub(crate) fn new(
-        (by, org): (By, OrgId),
-        name: Option<String>,
-        file: KindFile,
-        source: (ControllerId, String),
-    ) -> Self {
+    pub(crate) fn new((by, org): (By, OrgId), name: Option<String>, file: KindFile, source: Source) -> Self {
         Self { by, org, name, file, source, taken: tokio::sync::Mutex::default(), refused: Mutex::default() }
     }
 
@@ -60,9 +51,10 @@ impl Sink {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The file that came.
-    pub(crate) async fn id(&self) -> Option<FileId> {
-        self.taken.lock().await.id
+    /// The file that came whole, with its SHA-256.
+    pub(crate) async fn whole(&self) -> Option<(FileId, String)> {
+        let taken = self.taken.lock().await;
+        taken.id.zip(taken.sha256.clone())
     }
 
     /// Removes what came.
@@ -86,33 +78,22 @@ impl Sink {
     }
 
     async fn open(&self, head: FileHead) -> Result<(), Error> {
+        // Why an earlier file was refused says nothing of this one.
+        drop(self.refusal());
         self.clear().await?;
         if head.size_bytes.is_some_and(|size| size > self.bytes_max()) {
             return Err(self.too_large());
         }
-        let (app, now) = (&self.by.app, self.by.app.clock.now());
+        let app = &self.by.app;
         let told = head.name.and_then(|name| checked_name(name).ok());
         // What says only that it is bytes says less than the description.
         let kind = head.content_type.filter(|kind| kind != BYTES).and_then(|kind| checked_type(&kind).ok());
+        let name = self.name.clone().or(told).unwrap_or_else(|| self.file.name.clone());
+        let kind = kind.or_else(|| self.file.content_type.clone()).unwrap_or_else(|| BYTES.to_owned());
         let id = app.clock.new_id();
-        let (key, secret) = app.keys.new_data_key(&context(id));
-        let new = NewFile {
-            id,
-            org_id: self.org,
-            name: self.name.clone().or(told).unwrap_or_else(|| self.file.name.clone()),
-            content_type: kind.or_else(|| self.file.content_type.clone()).unwrap_or_else(|| BYTES.to_owned()),
-            secret,
-            created_by: self.by.caller.user_id,
-            expires_at: now + TimeDelta::days(i64::from(app.config.of::<FilesSettings>().file_ttl_days)),
-            now,
-            source: Some(self.source.clone()),
-        };
-        let mut tx = app.db.write().await?;
-        has_room(&mut tx, app, self.org, 0).await?;
-        files::begin(&mut tx, &new).await?;
-        tx.commit().await?;
+        let key = begin(&self.by, (self.org, id), (name, kind), Some(self.source.clone())).await?;
         *self.taken.lock().await =
-            Taken { pieces: Some(Pieces::of(app.clone(), self.org, (id, key))), id: Some(id) };
+            Taken { pieces: Some(Pieces::of(app.clone(), self.org, (id, key))), id: Some(id), sha256: None };
         Ok(())
     }
 
@@ -125,11 +106,12 @@ impl Sink {
         pieces.take(bytes).await
     }
 
-    async fn close(&self) -> Result<KeptFile, Error> {
-        let pieces = self.taken.lock().await.pieces.take();
-        let pieces = pieces.ok_or_else(|| Error::internal("no file was begun"))?;
+    async fn close(&self) -> Result<(u64, String), Error> {
+        let mut taken = self.taken.lock().await;
+        let pieces = taken.pieces.take().ok_or_else(|| Error::internal("no file was begun"))?;
         let (size_bytes, sha256) = pieces.end().await?;
-        Ok(KeptFile { size_bytes, sha256, content_type: None })
+        taken.sha256 = Some(sha256.clone());
+        Ok((size_bytes, sha256))
     }
 }
 
@@ -145,14 +127,14 @@ impl FileSink for Sink {
     }
 
     async fn begin(&self, head: FileHead) -> Result<(), Fault> {
-        self.open(head).map(|done| done.map_err(|error| self.note(error))).await
+        self.open(head).await.map_err(|error| self.note(error))
     }
 
     async fn take(&self, bytes: Bytes) -> Result<(), Fault> {
-        self.write(&bytes).map(|done| done.map_err(|error| self.note(error))).await
+        self.write(&bytes).await.map_err(|error| self.note(error))
     }
 
-    async fn end(&self) -> Result<KeptFile, Fault> {
-        self.close().map(|done| done.map_err(|error| self.note(error))).await
+    async fn end(&self) -> Result<(u64, String), Fault> {
+        self.close().await.map_err(|error| self.note(error))
     }
 }

@@ -11,7 +11,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::incoming::Incoming;
 use heddle_kernel::keys::DataKey;
 use heddle_kernel::resource::By;
-use heddle_store::files::{self, File, FileId, NewFile};
+use heddle_store::files::{self, File, FileId, NewFile, Source};
 use heddle_store::object::Object as _;
 use heddle_store::{Organization, Scope, Tx};
 
@@ -26,36 +26,69 @@ pub(super) async fn receive(
     (name, content_type): (String, String),
     incoming: Incoming,
 ) -> Result<File, Error> {
-    let (app, now) = (&by.app, by.app.clock.now());
-    let _under_way = Uploads::of(app).begin(by.caller.org_id)?;
+    let app = &by.app;
     let id = app.clock.new_id();
+    let _under_way = Uploads::of(app).begin(by.caller.org_id, id)?;
+    let key = begin(by, (by.caller.org_id, id), (name, content_type), None).await?;
+    let stop = app.tasks.stopping();
+    let received = tokio::select! {
+        received = rest(by, (id, key), incoming) => received,
+        () = stop.cancelled() => Err(Error::Unavailable("service stops; send the file again".to_owned())),
+    };
+    if received.is_err()
+        && let Err(error) = clear(app, id).await
+    {
+        tracing::warn!(file.id = %id, error = %error, "a broken upload was not removed; it is removed later");
+    }
+    received
+}
+
+/// Begins a file of the organization, if there is room for one; returns the key of its bytes.
+pub(super) async fn begin(
+    by: &By,
+    (org, id): (OrgId, FileId),
+    (name, content_type): (String, String),
+    source: Option<Source>,
+) -> Result<DataKey, Error> {
+    let (app, now) = (&by.app, by.app.clock.now());
     let (key, secret) = app.keys.new_data_key(&context(id));
     let new = NewFile {
         id,
-        org_id: by.caller.org_id,
+        org_id: org,
         name,
         content_type,
         secret,
         created_by: by.caller.user_id,
         expires_at: now + TimeDelta::days(i64::from(app.config.of::<FilesSettings>().file_ttl_days)),
         now,
-        source: None,
+        source,
     };
     let mut tx = app.db.write().await?;
-    has_room(&mut tx, app, new.org_id, 0).await?;
+    has_room(&mut tx, app, org, 0).await?;
     files::begin(&mut tx, &new).await?;
     tx.commit().await?;
-    let stop = app.tasks.stopping();
-    let received = tokio::select! {
-        received = rest(by, (new.id, key), incoming) => received,
-        () = stop.cancelled() => Err(Error::Unavailable("service stops; send the file again".to_owned())),
+    Ok(key)
+}
+
+/// Makes a file complete that came whole, with its audit entry.
+pub(crate) async fn completed(
+    tx: &mut Tx,
+    by: &By,
+    (id, sha256): (FileId, &str),
+    action: &'static str,
+) -> Result<File, Error> {
+    let By { app, caller, origin } = by;
+    let file = files::complete(tx, id, sha256, app.clock.now()).await?.ok_or_else(gone)?;
+    let entry = NewEntry {
+        org: file.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("file", id.0),
+        detail: detail(&file),
     };
-    if received.is_err()
-        && let Err(error) = clear(app, new.id).await
-    {
-        tracing::warn!(file.id = %new.id, error = %error, "a broken upload was not removed; it is removed later");
-    }
-    received
+    entry::record(tx, app, origin, entry).await?;
+    tracing::info!(file.id = %id, user.id = %caller.user_id, body.bytes = file.size_bytes, "{action}: {id}");
+    Ok(file)
 }
 
 /// Writes all pieces, and makes the file complete.
@@ -68,7 +101,10 @@ async fn rest(by: &By, (id, key): (FileId, DataKey), mut incoming: Incoming) -> 
     if size == 0 {
         return Err(Error::field("body", "is empty; send the bytes of the file as the body"));
     }
-    complete(by, id, &sha256).await
+    let mut tx = by.app.db.write().await?;
+    let file = completed(&mut tx, by, (id, &sha256), "file.uploaded").await?;
+    tx.commit().await?;
+    Ok(file)
 }
 
 /// Seals one piece and writes it.
@@ -88,26 +124,9 @@ pub(super) async fn add(
     Ok(tx.commit().await?)
 }
 
-async fn complete(by: &By, id: FileId, sha256: &str) -> Result<File, Error> {
-    let By { app, caller, origin } = by;
-    let mut tx = app.db.write().await?;
-    let file = files::complete(&mut tx, id, sha256, app.clock.now()).await?.ok_or_else(gone)?;
-    let entry = NewEntry {
-        org: file.org_id,
-        actor: caller.actor(),
-        action: "file.uploaded",
-        target: ("file", id.0),
-        detail: detail(&file),
-    };
-    entry::record(&mut tx, app, origin, entry).await?;
-    tx.commit().await?;
-    tracing::info!(file.id = %id, user.id = %caller.user_id, body.bytes = file.size_bytes, "file {id} was uploaded");
-    Ok(file)
-}
-
-/// The retention takes an upload for abandoned that wrote nothing for an hour.
+/// Returns the error for a file to which nothing was added for an hour: the retention removed it.
 pub(crate) fn gone() -> Error {
-    Error::conflict("upload took too long and was removed; send the file again")
+    Error::conflict("the file took too long to come and was removed; send or fetch it again")
 }
 
 /// Refuses what would be too much for the organization. Its row is locked, so that uploads count one after the other.

@@ -130,14 +130,14 @@ async fn put_into_service(
         let candidates = by_id.remove(&id).unwrap_or_default();
         let stays = !is_whole && app.runtime.adapter(&id).is_some();
         let turnout = if stays {
-            Turnout::Stays
+            Turnout::without_answer(true)
         } else {
             serve_one(app, &id, candidates, seen.get(&id), ground, refused).await
         };
-        if matches!(turnout, Turnout::Stays | Turnout::Open) {
+        if !turnout.is_final {
             seen.remove(&id);
         }
-        if matches!(turnout, Turnout::Serves | Turnout::Stays) {
+        if turnout.serves {
             serving.insert(id);
         }
     }
@@ -206,23 +206,18 @@ fn verified(
     Some(by_id)
 }
 
-/// What became of an id when its packages were judged.
+/// Whether a package serves an adapter id after its packages were judged, and whether that is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turnout {
-    /// A package serves that was chosen.
-    Serves,
-    /// No package may serve, or can.
-    Nothing,
-    /// The database or this machine gave no answer, so what serves stays for now.
-    Stays,
-    /// The same, and nothing serves.
-    Open,
+struct Turnout {
+    serves: bool,
+    /// False where the database or this machine gave no answer: the id is judged again later.
+    is_final: bool,
 }
 
 impl Turnout {
-    /// No answer came for the id.
-    fn without_answer(is_served: bool) -> Self {
-        if is_served { Turnout::Stays } else { Turnout::Open }
+    /// No answer came: what serves goes on.
+    fn without_answer(serves: bool) -> Self {
+        Self { serves, is_final: false }
     }
 }
 
@@ -308,7 +303,7 @@ async fn serve_first(
                 refused.add(candidate.name, not_loaded.to_string());
                 match not_loaded {
                     NotLoaded::Unknown(_) => return Turnout::without_answer(served.is_some()),
-                    NotLoaded::Passing(_) if served.is_some() => return Turnout::Stays,
+                    NotLoaded::Passing(_) if served.is_some() => return Turnout::without_answer(true),
                     // Where nothing serves, another one stands in until it can be loaded.
                     NotLoaded::Passing(_) => is_open = true,
                     NotLoaded::Refused(_) => {}
@@ -316,12 +311,7 @@ async fn serve_first(
             }
         }
     }
-    match (serving.is_some(), is_open) {
-        (true, false) => Turnout::Serves,
-        (false, false) => Turnout::Nothing,
-        (true, true) => Turnout::Stays,
-        (false, true) => Turnout::Open,
-    }
+    Turnout { serves: serving.is_some(), is_final: !is_open }
 }
 
 /// Puts a package into service, once its binding is written.

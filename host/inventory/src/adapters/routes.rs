@@ -1,4 +1,5 @@
-//! Routes that show installed adapters, whether they take calls and which credentials they take, and that release an adapter that failed too often.
+//! Routes that show installed adapters, whether they take calls and which credentials they take, and that release an adapter
+//! that failed too often.
 //!
 //! Each process suspends an adapter because of the failures that it saw itself. A release is stored in the database,
 //! where the other processes find it.

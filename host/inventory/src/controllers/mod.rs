@@ -430,8 +430,7 @@ pub(crate) async fn check_credential(
 /// Call it once the controller's row is locked: an apply that begins
 /// waits for that row, and one that began before is seen.
 async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
-    let under_way = changes::under_way(tx).await?;
-    if under_way.iter().any(|change| change.controller_id == id) {
+    if changes::is_any_under_way(tx, &Scope::everything(), Some(id)).await? {
         return Err(Error::conflict(
             "a change is being applied at this controller: try again when it has ended",
         ));

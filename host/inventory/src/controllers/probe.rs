@@ -98,8 +98,7 @@ pub(super) async fn check_shape(
     target: &ControllerTarget,
 ) -> Result<(), Error> {
     let scope = Scope::organization(target.org_id);
-    let mut tx = app.db.read().await?;
-    let credential = Credential::find(&mut tx, &scope, target.credential_id).await?;
+    let credential = Credential::find(&mut app.db.single().await?, &scope, target.credential_id).await?;
     credential.map_or(Ok(()), |credential| require_shape(adapter.manifest(), &credential))
 }
 

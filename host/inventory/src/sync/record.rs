@@ -113,8 +113,8 @@ pub(super) async fn record(
 /// What the adapter says of the release that was read; an adapter that is gone now says nothing.
 fn judged(app: &SharedApp, controller: &ControllerTarget, held: &Held) -> Option<ReleaseState> {
     let adapter = app.adapter(&controller.vendor).ok()?;
-    let allowed_release = held.allowed_release.clone();
-    Some(releases::state_of(&adapter, &ControllerTarget { allowed_release, ..controller.clone() }))
+    let (product, firmware) = (controller.product.as_deref(), controller.firmware.as_deref());
+    Some(releases::judge(adapter.releases(), product, firmware, held.allowed_release.as_deref()))
 }
 
 /// Records the vendor's sites, and returns the sites of ours that they are. The devices of a site that a person has ignored

@@ -51,10 +51,16 @@ pub fn too_large(rejection: &BytesRejection) -> Error {
 pub(super) fn unread(rejection: &BytesRejection, max: usize) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         super::body::too_large(max)
-    } else if let Some(slow) = super::body::TooSlow::find(rejection) {
-        Error::BadRequest { kind: "request_timeout", message: slow.to_string() }
     } else {
-        Error::BadRequest { kind: "bad_request", message: "request body cannot be read".to_owned() }
+        broken(rejection)
+    }
+}
+
+/// Returns the error for a body that came too slowly or broke off.
+pub(super) fn broken(error: &(dyn std::error::Error + 'static)) -> Error {
+    match super::body::TooSlow::find(error) {
+        Some(slow) => Error::BadRequest { kind: "request_timeout", message: slow.to_string() },
+        None => Error::BadRequest { kind: "bad_request", message: "request body cannot be read".to_owned() },
     }
 }
 

@@ -9,6 +9,7 @@ use crate::app::SharedApp;
 use crate::http::access::Admission;
 use crate::http::body;
 use crate::http::error::Error;
+use crate::http::extract::broken;
 
 /// The body of a request, for routes that [stream a file](crate::http::routes::Doc::streams).
 pub struct Incoming {
@@ -54,10 +55,7 @@ impl Incoming {
             self.admission.again(&self.app).await?;
             return Ok(None);
         };
-        let bytes = next.map_err(|error| match body::TooSlow::find(&error) {
-            Some(slow) => Error::BadRequest { kind: "request_timeout", message: slow.to_string() },
-            None => Error::BadRequest { kind: "bad_request", message: "request body broke off".to_owned() },
-        })?;
+        let bytes = next.map_err(|error| broken(&error))?;
         self.came += bytes.len();
         if self.came > self.admission.body_bytes_max() {
             return Err(body::too_large(self.admission.body_bytes_max()));

@@ -438,8 +438,7 @@ impl Routes {
         self.routes.into_iter().fold(Router::new(), |router, route| {
             let gate = Gate {
                 access: route.access,
-                creates: route.doc.status == 201 && !route.doc.has(Mark::Streams)
-                    || route.doc.has(Mark::Keyed),
+                creates: route.doc.status == 201 || route.doc.has(Mark::Keyed),
                 changes_callers: route.doc.has(Mark::ChangesCallers),
                 is_personal: route.doc.has(Mark::Personal),
                 has_own_proof: route.doc.has(Mark::OwnProof),

@@ -10,17 +10,6 @@ use super::request::{Auth, Place, denied};
 const COUNT_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 10;
 
-const HOP_BY_HOP: &[&str] = &[
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "content-length",
-    "proxy-authenticate",
-];
-
 /// Refuses headers that a guest may not set.
 pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &Auth) -> Result<(), Fault> {
     if headers.len() > COUNT_MAX {
@@ -72,17 +61,17 @@ fn reserved(manifest: &Manifest, auth: &Auth) -> Vec<String> {
     applied.chain(placed).collect()
 }
 
-/// Whether a guest sees this header of an answer, which came in a session or in none. One that replaces a value of the
-/// session it does not see, whether the value was taken or not.
+/// Whether a guest sees this header of an answer. `session` is the session that the answer came in. A header that can replace
+/// a value of the session is hidden, even when its value was not taken.
 pub(super) fn reaches_guest(lower: &str, session: Option<&Session>) -> bool {
-    let Some(session) = session else { return !HOP_BY_HOP.contains(&lower) };
+    let Some(session) = session else { return !is_connection(lower) };
     let mut replacing = session.refresh.iter().map(|refresh| &refresh.from);
     let owns_cookies =
         session.cookie_jar || replacing.clone().any(|from| matches!(from, CaptureFrom::Cookie(_)));
     let replaces =
         |from: &CaptureFrom| matches!(from, CaptureFrom::Header(name) if name.eq_ignore_ascii_case(lower));
     let is_cookie = matches!(lower, "set-cookie" | "set-cookie2");
-    !(HOP_BY_HOP.contains(&lower) || owns_cookies && is_cookie || replacing.any(replaces))
+    !(is_connection(lower) || owns_cookies && is_cookie || replacing.any(replaces))
 }
 
 #[cfg(test)]

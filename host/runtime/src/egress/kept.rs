@@ -27,17 +27,29 @@ pub(super) async fn exchange(
         return in_time(patience, wire::read(response, started, (limit, room), false)).await;
     }
     wire::refuse_coding(&response, false)?;
+    if !tells_its_end(&response) {
+        let message = "the controller does not say how long the file is: one that is cut would look whole";
+        return Err(Fault::new(FaultKind::Generic, message).with_code("file-without-end"));
+    }
     let mut answer = wire::head(&response, started);
     answer.kept = Some(keep(response, (started, timeout), sink).await?);
     answer.elapsed = started.elapsed();
     Ok(answer)
 }
 
-/// Whether the body is the file: of a success, and not the JSON with which devices say that they have none.
+/// Whether a body that is cut can be told from a whole one.
+fn tells_its_end(response: &reqwest::Response) -> bool {
+    response.version() >= http::Version::HTTP_2
+        || response.content_length().is_some()
+        || response.headers().contains_key(http::header::TRANSFER_ENCODING)
+}
+
+/// Whether the body is the file. The status must be 200: 206 is a part of a file. JSON is what devices answer when they have
+/// no file, unless the sink takes it.
 fn is_file(response: &reqwest::Response, sink: &dyn FileSink) -> bool {
     let kind = media_type(response);
     let is_json = kind.is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
-    response.status().is_success() && (sink.takes_json() || !is_json)
+    response.status() == http::StatusCode::OK && (sink.takes_json() || !is_json)
 }
 
 async fn keep(
@@ -62,7 +74,8 @@ async fn keep(
         came += bytes.len() as u64;
         sink.take(bytes).await?;
     }
-    Ok(KeptFile { content_type, ..sink.end().await? })
+    let (size_bytes, sha256) = sink.end().await?;
+    Ok(KeptFile { size_bytes, sha256, content_type })
 }
 
 async fn in_time<T>(most: Duration, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {

@@ -230,6 +230,8 @@ impl Outbound {
     /// Sends one read of a component whose answer is kept as a file, through the same checks.
     pub(crate) async fn save(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
         let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
+        // What was kept before is overwritten from here on, whatever comes.
+        self.ledger().kept = None;
         let answer = self.counted(self.steps(request, auth, Purpose::Save)).await;
         self.show(shown, &answer);
         let answer = answer?;
@@ -239,7 +241,7 @@ impl Outbound {
         Ok(answer)
     }
 
-    /// The file that the call kept last.
+    /// Takes the file that the call kept last.
     pub(crate) fn kept(&self) -> Option<KeptFile> {
         self.ledger().kept.take()
     }

@@ -75,14 +75,12 @@ fn fits(rule: &ReadRule, request: &Request, body: Option<&Value>) -> bool {
 
 /// Whether the body is what a rule takes that names no JSON: a form, or none where it has only a query.
 fn has_form(rule: &ReadRule, request: &Request) -> bool {
-    match &request.body {
-        Body::Form(fields) if !rule.form.is_empty() => {
-            let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            reading::form_fits(rule, fields, |accepted, found| accepted == found)
-        }
-        Body::None => rule.form.is_empty(),
-        _ => rule.form.is_empty() && (rule.only_reads || !rule.json.is_empty()),
-    }
+    let form = match &request.body {
+        Body::Form(fields) => Some(fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
+        _ => None,
+    };
+    let has_body = !matches!(request.body, Body::None);
+    reading::body_fits(rule, has_body, form, |accepted, found| accepted == found)
 }
 
 fn shown(request: &Request) -> String {

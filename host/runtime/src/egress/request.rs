@@ -89,7 +89,7 @@ pub(crate) struct Response {
     pub(crate) elapsed: Duration,
     /// Room that the body takes, until the guest has it.
     pub(crate) held: Held,
-    /// The file that the body was kept as, which is then empty here.
+    /// The file that the host kept; `body` is empty then.
     pub(crate) kept: Option<KeptFile>,
 }
 

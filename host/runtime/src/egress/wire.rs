@@ -31,7 +31,7 @@ pub(super) struct Answer {
     pub(super) elapsed: Duration,
     /// Room that the body takes.
     pub(super) held: Held,
-    /// The file that the body was kept as, which is then empty here.
+    /// The file that the host kept; `body` is empty then.
     pub(super) kept: Option<KeptFile>,
 }
 

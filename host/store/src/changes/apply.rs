@@ -10,7 +10,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
-use super::{ChangeRow, FROM, SELECT, find};
+use super::{ChangeRow, FROM, find};
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::processes::gone_among;
@@ -21,7 +21,6 @@ use crate::select::{Bind, Scope, Select, Set, affected};
 pub enum Claim {
     /// The change is the caller's to apply.
     Claimed(Box<ChangeRow>),
-    NotFound,
     /// It was applied or discarded.
     NotPending(ChangeStatus),
     /// Another change is being applied to the controller. Roll the transaction back.
@@ -67,18 +66,16 @@ pub struct UnderWay {
 
 /// Begins an apply, unless the change is not pending or the controller is taken.
 ///
-/// The attempt is added to the change's, with the next number. The change is `owner`'s.
+/// The attempt is added to the change's, with the next number. The change is `owner`'s. The caller has it from [`hold`]:
+/// claims of one controller wait for each other there, and then see what the others did.
 pub async fn claim_apply(
     tx: &mut Tx,
-    id: ChangeId,
+    row: &ChangeRow,
     owner: ProcessId,
     attempt: &Attempt,
     window: Window,
     now: Timestamp,
 ) -> Result<Claim> {
-    // Claims of one controller wait for each other at its row, and then see what the others did.
-    hold_controller(tx, id).await?;
-    let Some(row) = find(tx, &Scope::everything(), id).await? else { return Ok(Claim::NotFound) };
     if row.status != ChangeStatus::Pending {
         return Ok(Claim::NotPending(row.status));
     }
@@ -88,7 +85,7 @@ pub async fn claim_apply(
     if row.set_id.is_some() {
         return Ok(Claim::Busy);
     }
-    let mut attempts = row.attempts;
+    let mut attempts = row.attempts.clone();
     let number = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
     attempts.push(Attempt { number, ..attempt.clone() });
     let claimed = on!(tx, conn => sqlx::query_as("
@@ -102,7 +99,7 @@ pub async fn claim_apply(
                 SELECT 1 FROM change other
                 WHERE other.controller_id = change.controller_id AND other.apply_step <> $8)
         RETURNING *")
-        .bind(id).bind(ApplyStep::Sending).bind(now).bind(OutcomeState::Applying)
+        .bind(row.id).bind(ApplyStep::Sending).bind(now).bind(OutcomeState::Applying)
         .bind(window.confirm_within_secs).bind(Json(&attempts)).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
         .bind(owner).bind(window.extendable_to_secs)
         .fetch_optional(conn)
@@ -268,7 +265,7 @@ pub async fn hold(tx: &mut Tx, id: ChangeId) -> Result<Option<ChangeRow>> {
     find(tx, &Scope::everything(), id).await
 }
 
-async fn hold_controller(tx: &mut Tx, id: ChangeId) -> Result<()> {
+pub(super) async fn hold_controller(tx: &mut Tx, id: ChangeId) -> Result<()> {
     affected!(
         tx,
         sqlx::query(
@@ -400,9 +397,13 @@ pub async fn release(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool
     Ok(rows == 1)
 }
 
-/// Changes whose apply has begun and not ended.
-pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
-    Select::new(SELECT, FROM).and("c.apply_step <> 'idle'").all(tx, "c.apply_started_at, c.id", 10_000).await
+/// Whether a change within the scope is being applied, at this controller where one is given.
+pub async fn is_any_under_way(tx: &mut Tx, scope: &Scope, controller: Option<ControllerId>) -> Result<bool> {
+    let under_way = Select::new("SELECT c.id", FROM)
+        .within(scope, "c.org_id", None)
+        .and("c.apply_step <> 'idle'")
+        .and_some("c.controller_id = ?", controller.map(|id| Bind::Id(id.0)));
+    Ok(under_way.count(tx).await? > 0)
 }
 
 /// Counts the pending changes by the outcome of their last attempt.

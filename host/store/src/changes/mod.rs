@@ -13,8 +13,8 @@ use std::collections::HashMap;
 
 pub use apply::{
     Advance, Claim, UnderWay, Window, advance, begin_cancel, claim_apply, count_pending, extend_window,
-    give_up_unknown, hold, lock, mark_reverted, orphaned, owned, record_sent, release, take_back_held,
-    take_back_unsettled, take_held, take_over, under_way,
+    give_up_unknown, hold, is_any_under_way, lock, mark_reverted, orphaned, owned, record_sent, release,
+    take_back_held, take_back_unsettled, take_held, take_over,
 };
 use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
 use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};

@@ -5,6 +5,7 @@ use heddle_core::{ChangeId, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
+use super::apply::hold_controller;
 use super::{ChangeRow, FROM, SELECT};
 use crate::db::Tx;
 use crate::error::Result;
@@ -46,15 +47,7 @@ pub async fn join(
     now: Timestamp,
 ) -> Result<bool> {
     // An apply of a member begins with the same lock.
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE controller SET updated_at = updated_at
-        WHERE id = (SELECT controller_id FROM change WHERE id = $1)"
-        )
-        .bind(set)
-    );
+    hold_controller(tx, set).await?;
     for (position, (member, read)) in (0_i64..).zip(members) {
         let rows = affected!(
             tx,

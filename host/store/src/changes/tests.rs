@@ -29,9 +29,10 @@ fn touching(names: &[&str]) -> Plan {
 
 async fn claim(db: &crate::db::Db, world: &World, id: ChangeId) -> Claim {
     let mut tx = db.write().await.unwrap();
+    let row = hold(&mut tx, id).await.unwrap().unwrap();
     let claim = claim_apply(
         &mut tx,
-        id,
+        &row,
         world.process,
         &world.attempt(),
         Window { confirm_within_secs: Some(60), ..Window::default() },
@@ -68,7 +69,8 @@ on_both! {
         let row = find(&mut tx, &world.scope(), id).await.unwrap().unwrap();
         assert_eq!((row.plan_token, row.plan), (None, None));
         assert_eq!(row.plan_error.unwrap()["type"], "keys_rotated");
-        claim_apply(&mut tx, id, world.process, &world.attempt(), Window::default(), now).await.unwrap();
+        let row = hold(&mut tx, id).await.unwrap().unwrap();
+        claim_apply(&mut tx, &row, world.process, &world.attempt(), Window::default(), now).await.unwrap();
         assert!(!rekey(&mut tx, id, &[8], &dropped, now).await.unwrap(), "it is being applied");
     }
 }
@@ -97,8 +99,14 @@ on_both! {
             let won = [&a, &b].iter().filter(|c| matches!(c, Claim::Claimed(_))).count();
             assert_eq!(won, 1, "{a:?} {b:?}");
             let mut tx = db.write().await.unwrap();
-            let row = under_way(&mut tx).await.unwrap().remove(0);
-            advance(&mut tx, row.id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
+            assert!(is_any_under_way(&mut tx, &world.scope(), None).await.unwrap());
+            assert!(is_any_under_way(&mut tx, &Scope::everything(), Some(world.controller)).await.unwrap());
+            assert!(!is_any_under_way(&mut tx, &Scope::everything(), Some(world.clock.new_id())).await.unwrap());
+            let claimed = [a, b].into_iter().find_map(|claim| match claim {
+                Claim::Claimed(row) => Some(row.id),
+                _ => None,
+            });
+            advance(&mut tx, claimed.unwrap(), Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
             tx.commit().await.unwrap();
         }
     }
@@ -117,7 +125,7 @@ on_both! {
         };
         let apply = async {
             let (attempt, now) = (world.attempt(), world.clock.now());
-            let claim = claim_apply(&mut tx, id, world.process, &attempt, Window::default(), now).await.unwrap();
+            let claim = claim_apply(&mut tx, &judged, world.process, &attempt, Window::default(), now).await.unwrap();
             let Claim::Claimed(row) = claim else { panic!("it is pending") };
             tx.commit().await.unwrap();
             row
@@ -136,7 +144,6 @@ on_both! {
         assert_eq!((row.apply_step, row.attempts[0].number, row.confirm_within_secs), (ApplyStep::Sending, 1, Some(60)));
         assert!(matches!(claim(&db, &world, one).await, Claim::UnderWay));
         assert!(matches!(claim(&db, &world, two).await, Claim::Busy));
-        assert!(matches!(claim(&db, &world, world.clock.new_id()).await, Claim::NotFound));
         let mut tx = db.write().await.unwrap();
         let now = world.clock.now();
         assert!(discard(&mut tx, &world.scope(), one, None, now).await.unwrap().is_none());

@@ -25,7 +25,8 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
     let id = world.staged(db).await;
     let mut tx = db.write().await.unwrap();
     let now = world.clock.now();
-    claim_apply(&mut tx, id, world.process, &world.attempt(), crate::changes::Window::default(), now)
+    let row = crate::changes::hold(&mut tx, id).await.unwrap().unwrap();
+    claim_apply(&mut tx, &row, world.process, &world.attempt(), crate::changes::Window::default(), now)
         .await
         .unwrap();
     let end = Advance {

@@ -61,7 +61,8 @@ on_both! {
         assert_eq!(find(&mut tx, &scope, None, id).await.unwrap(), Some(file.clone()));
         assert_eq!(lock_copies(&mut tx, world.org, "abc").await.unwrap(), std::slice::from_ref(&file));
         assert_eq!(file.secret, b"sealed");
-        assert_eq!(find_by_digest(&mut tx, world.org, "abc").await.unwrap(), Some(file.clone()));
+        let found = find_by_digests(&mut tx, world.org, &["abc", "none"].into()).await.unwrap();
+        assert_eq!(found, [("abc".to_owned(), file.clone())].into());
         assert_eq!(lock_by_digest(&mut tx, world.org, "abc").await.unwrap(), Some(file.clone()));
         assert!(read(&mut tx, id).await == bytes());
         assert!(!add(&mut tx, id, 3, (b"more", 4), world.clock.now()).await.unwrap(), "nothing is added to it");
@@ -110,7 +111,8 @@ on_both! {
         let lasting = kept(&mut tx, &world, "second", "aa").await;
         assert!(expired.id.0 < lasting.id.0 && expired.expires_at < world.clock.now());
         assert_eq!(lock_by_digest(&mut tx, world.org, "aa").await.unwrap(), Some(lasting.clone()));
-        assert_eq!(find_by_digest(&mut tx, world.org, "aa").await.unwrap(), Some(lasting.clone()));
+        let found = find_by_digests(&mut tx, world.org, &["aa"].into()).await.unwrap();
+        assert_eq!(found, [("aa".to_owned(), lasting.clone())].into());
         assert_eq!(lock_copies(&mut tx, world.org, "aa").await.unwrap(), [expired, lasting]);
     }
 

@@ -222,12 +222,12 @@ pub async fn stored(tx: &mut Tx, list: &List<'_>) -> Result<i64> {
     of_list(DIGESTS, list).count(tx).await
 }
 
-/// How many objects of the same kind are stored of the controller's other lists.
+/// How many objects of the same kind the controller's other lists had when each of them ended last.
 pub async fn stored_elsewhere(tx: &mut Tx, list: &List<'_>) -> Result<i64> {
-    Select::new("SELECT o.id", "FROM model_object o")
-        .and_bind("o.controller_id = ?", Bind::Id(list.controller_id.0))
-        .and_bind("o.kind = ?", Bind::Text(list.kind.to_owned()))
-        .and_bind("o.site_ref <> ?", Bind::Text(list.site_ref.to_owned()))
-        .count(tx)
-        .await
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT CAST(COALESCE(SUM(objects), 0) AS BIGINT)
+        FROM model_reading WHERE controller_id = $1 AND kind = $2 AND site_ref <> $3")
+        .bind(list.controller_id).bind(list.kind).bind(list.site_ref)
+        .fetch_one(conn)
+        .await)?)
 }

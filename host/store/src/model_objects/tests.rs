@@ -77,9 +77,11 @@ on_both! {
         let between = world.clock.now();
         write(&mut tx, &world, readings[1], &[object("a", "1")]).await;
         write(&mut tx, &world, readings[2], &[object("d", "1")]).await;
-        let elsewhere = List { site_ref: "x", ..list(&world) };
+        let (own, elsewhere) = (list(&world), List { site_ref: "x", ..list(&world) });
+        let ended = Row { objects: 4, ..Row::new(own.kind, own.site_ref) };
+        crate::model_readings::save(&mut tx, own.controller_id, &ended).await.unwrap();
         assert_eq!(record::stored_elsewhere(&mut tx, &elsewhere).await.unwrap(), 4);
-        assert_eq!(record::stored_elsewhere(&mut tx, &list(&world)).await.unwrap(), 0);
+        assert_eq!(record::stored_elsewhere(&mut tx, &own).await.unwrap(), 0);
         assert_eq!(record::unseen_since(&mut tx, &list(&world), readings[2], between).await.unwrap(), 2);
         let unseen: Vec<Known> = record::unseen(&mut tx, &list(&world), readings[2], 2).await.unwrap();
         assert_eq!(unseen.iter().map(|known| known.key.as_str()).collect::<Vec<_>>(), ["b", "c"]);

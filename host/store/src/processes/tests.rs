@@ -70,7 +70,8 @@ on_both! {
         let change = world.staged(&db).await;
         let now = world.clock.now();
         let mut tx = db.write().await.unwrap();
-        let claim = changes::claim_apply(&mut tx, change, id, &world.attempt(), changes::Window::default(), now).await.unwrap();
+        let row = changes::hold(&mut tx, change).await.unwrap().unwrap();
+        let claim = changes::claim_apply(&mut tx, &row, id, &world.attempt(), changes::Window::default(), now).await.unwrap();
         assert!(matches!(claim, Claim::Claimed(_)));
         crate::controllers::schedule_now(&mut tx, &world.scope(), world.controller, now).await.unwrap();
         crate::controllers::claim(&mut tx, &[world.controller], id, now).await.unwrap();

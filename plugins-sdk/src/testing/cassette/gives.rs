@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::fault::FaultExt as _;
 use crate::{
     ChangePlan, Completeness, DevicePage, DeviceProfile, Fault, ModelPage, NativeBody, Object, ObjectPage,
     Outcome, Readiness, SitePage, Standing,
@@ -39,28 +40,8 @@ fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// The kind of a fault, as the interface spells it.
-#[must_use]
-pub fn fault_word(fault: &Fault) -> &'static str {
-    match fault {
-        Fault::Connection(_) => "connection",
-        Fault::Authentication(_) => "authentication",
-        Fault::Denied(_) => "denied",
-        Fault::Timeout(_) => "timeout",
-        Fault::NotFound(_) => "not_found",
-        Fault::RateLimit(_) => "rate_limit",
-        Fault::Busy(_) => "busy",
-        Fault::NotReady(_) => "not_ready",
-        Fault::Invalid(_) => "invalid",
-        Fault::StateMoved(_) => "state_moved",
-        Fault::Conflict(_) => "conflict",
-        Fault::Unsupported(_) => "unsupported",
-        Fault::Generic(_) => "generic",
-    }
-}
-
 pub(super) fn fault(fault: &Fault) -> Value {
-    json!({ "fault": fault_word(fault) })
+    json!({ "fault": fault.word() })
 }
 
 fn completeness(complete: Completeness) -> &'static str {

@@ -187,9 +187,7 @@ impl Check<'_> {
     fn verdict(&self, damage: &Damage, gives: &Result<Value, Fault>) -> Verdict {
         let recorded = &self.player.cassette.calls[self.task.at];
         let is_right = match gives {
-            Err(fault) => {
-                is_right_fault(damage, gives::fault_word(fault)) && self.is_right_effect(damage, fault)
-            }
+            Err(fault) => is_right_fault(damage, fault.word()) && self.is_right_effect(damage, fault),
             Ok(_) if self.is_judged() => !self.spoils_proof(damage),
             Ok(gives) => is_right_success(damage, gives, &recorded.gives),
         };
@@ -230,7 +228,7 @@ fn told(gives: &Result<Value, Fault>) -> String {
     match gives {
         Ok(gives) => format!("it gives {gives}"),
         Err(fault) => {
-            let (word, info) = (gives::fault_word(fault), fault.info());
+            let (word, info) = (fault.word(), fault.info());
             format!("it is '{word}' with effect {:?}: {}", info.effect, info.message)
         }
     }

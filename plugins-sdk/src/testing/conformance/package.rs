@@ -78,10 +78,11 @@ fn writes(manifest: &Manifest, description: &Value) -> Vec<String> {
         let parts = WRITES.map(|word| (word, &binding[word]));
         let back = ("back", &binding["action"]["back"]);
         let activations = binding["activate"].as_array().into_iter().flatten().map(|one| ("activate", one));
-        for (word, write) in parts.into_iter().chain([back]).chain(activations) {
+        let cancels = WRITES.map(|word| ("cancel", &binding[word]["cancel"]));
+        for (word, write) in parts.into_iter().chain([back]).chain(cancels).chain(activations) {
             let Some(path) = write["path"].as_str() else { continue };
             let method = write["method"].as_str().unwrap_or("POST");
-            let could_be = |rule: &&ReadRule| rule.json.is_empty() && meets(rule, method, path, is_open);
+            let could_be = |rule: &&ReadRule| !rule.has_condition() && meets(rule, method, path, is_open);
             if let Some(rule) = manifest.reads.iter().find(could_be) {
                 problems.push(format!("{} {word} {path} passes as the read {}", feature["id"], rule.path));
             }

@@ -42,9 +42,7 @@ async fn judge_all(app: &App) -> Result<(), Error> {
     for adapter in app.runtime.adapters() {
         let mut behind: Option<ControllerId> = None;
         loop {
-            let mut tx = app.db.read().await?;
-            let part = releases::running(&mut tx, adapter.id(), behind, PART).await?;
-            drop(tx);
+            let part = releases::running(&mut app.db.single().await?, adapter.id(), behind, PART).await?;
             behind = part.last().map(|running| running.id);
             if behind.is_none() {
                 break;

@@ -153,7 +153,7 @@ async fn read_lists(
         if stops >= plan::STOPS_MAX || Instant::now() >= until {
             return Ok(Reach::Part);
         }
-        // One list at least, however often the devices are read: no list waits for ever.
+        // Each reading reads at least one list, even when the devices are due again. So every list is read in the end.
         if number > 0
             && controllers::is_due(&mut app.db.single().await?, controller.id, app.clock.now()).await?
         {

@@ -17,7 +17,8 @@ pub(super) const UNSEEN_DAYS: i64 = 7;
 pub(super) const STOPS_MAX: usize = 2;
 /// A list in which the component was stopped is not read again before.
 const STOPS_MINUTES: i64 = 6;
-/// For so long such a list is read after all others, but not for ever: the others may take all the time.
+/// Minutes for which such a list is read after all others. Then it takes its turn again, because the others may use all
+/// the time.
 const STOPPED_LAST_MINUTES: i64 = 60;
 
 /// A place whose objects are read.

@@ -92,8 +92,8 @@ pub(super) async fn part(reading: &ListReading<'_>, part: Part) -> Result<Option
     Ok(Some(sorted.twice))
 }
 
-/// Notes that there is such a list, before its first objects are stored: whether its reading ends or not, the objects are
-/// removed when the list is not read any more.
+/// Adds the row of the list before its first objects. By this row `forget` finds the objects later, even if the reading
+/// never ends.
 async fn first_row(tx: &mut Tx, list: &List<'_>) -> Result<Row, Error> {
     let row = Row::new(list.kind, list.site_ref);
     model_readings::save(tx, list.controller_id, &row).await?;

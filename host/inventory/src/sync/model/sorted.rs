@@ -16,7 +16,7 @@ pub(super) struct Sorted<'a> {
     site_id: SiteId,
     /// Differences that were found before this part.
     found: i64,
-    /// What a list that was never read to its end has is not news, and what becomes of it is not either.
+    /// False until the list was read to its end once: until then its objects make no events.
     is_news: bool,
     pub(super) written: Vec<(ModelObjectId, &'a Storable)>,
     pub(super) same: Vec<ModelObjectId>,

@@ -23,7 +23,7 @@ pub(super) struct Times {
     pub(super) opened: Timestamp,
     /// When it was logged in or renewed last.
     pub(super) since: Timestamp,
-    /// When it is not used any more.
+    /// The session is not used after this time.
     pub(super) until: Timestamp,
 }
 

@@ -85,9 +85,12 @@ impl Live {
     /// The request with the session in it.
     pub(in crate::egress) fn apply(&self, request: &Request, declared: &Session) -> Result<Outgoing, Fault> {
         let mut outgoing = Outgoing::of(request);
-        let captures = self.captures().values.clone();
-        let values =
-            template::Values { secrets: &self.credential, captures: &captures, settings: &self.settings };
+        let captures = self.captures();
+        let values = template::Values {
+            secrets: &self.credential,
+            captures: &captures.values,
+            settings: &self.settings,
+        };
         for apply in &declared.apply {
             if !apply.methods.is_empty()
                 && !apply.methods.iter().any(|method| method == request.method.as_str())

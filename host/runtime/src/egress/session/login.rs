@@ -24,7 +24,7 @@ use crate::egress::{Outbound, budget, credentials, path, phase};
 /// The device does not accept the credential.
 pub(super) const REFUSED: &str = "login-refused";
 /// Bytes of an answer to a login.
-pub(super) const ANSWER_BYTES_MAX: usize = 1 << 20;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Outbound {
@@ -123,19 +123,31 @@ impl Outbound {
 
     /// Tells the device that the session is over; whether it listens does not matter.
     pub(super) async fn log_out(&self, name: &str, open: &Live, declared: &Session, logout: &Declared) {
-        let captures = open.captures().values.clone();
-        let values = Values { secrets: &[], captures: &captures, settings: &open.settings };
-        let work = async {
-            let request = request(logout, &values)?;
-            self.pass(name, "logout", logout, &request)?;
-            let mut outgoing = open.apply(&request, declared)?;
-            put_headers(&mut outgoing, logout, &values)?;
-            let (route, _paced) = self.login_route().await?;
-            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, (ANSWER_BYTES_MAX, &self.room), false).await
-        };
-        if let Err(fault) = work.await {
+        let answer = self.ask_within((name, "logout"), declared, logout, open, LOGOUT_TIMEOUT).await;
+        if let Err(fault) = answer {
             tracing::debug!(controller.id = %self.target.controller_id, "logout did not work: {}", fault.message);
         }
+    }
+
+    /// Sends a renewal or a logout within the session, with at most half of the time that the call has left.
+    pub(super) async fn ask_within(
+        &self,
+        (name, step): (&str, &str),
+        declared: &Session,
+        asked: &Declared,
+        open: &Live,
+        most: Duration,
+    ) -> Result<Answer, Fault> {
+        let credential = self.credential().await?;
+        let captures = open.captures().values.clone();
+        let values = Values { secrets: &credential.fields, captures: &captures, settings: &open.settings };
+        let sent = request(asked, &values)?;
+        self.pass(name, step, asked, &sent)?;
+        let mut outgoing = open.apply(&sent, declared)?;
+        put_headers(&mut outgoing, asked, &values)?;
+        let (route, _paced) = self.login_route().await?;
+        let timeout = (budget::time_left(self.deadline, None)? / 2).min(most);
+        wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await
     }
 }
 

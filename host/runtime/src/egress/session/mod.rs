@@ -23,6 +23,7 @@ use heddle_marketplace::manifest::{Manifest, Session};
 pub(super) use live::Live;
 pub(super) use matcher::{Expiry, expired};
 pub(super) use places::replacing;
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Outbound, budget};
 use crate::egress::phase::Phase;
@@ -112,8 +113,14 @@ impl Outbound {
         }
     }
 
-    fn slot(&self, name: &str) -> Slot {
-        self.egress.sessions.slot(self.key(name), self.egress.clock.now())
+    /// The place of the session of this name, once no other call is logging in there.
+    async fn locked(&self, name: &str) -> Result<OwnedMutexGuard<Option<Arc<Live>>>, Fault> {
+        let slot: Slot = self.egress.sessions.slot(self.key(name), self.egress.clock.now());
+        let time = budget::time_left(self.deadline, None)?;
+        tokio::time::timeout(time, slot.lock_owned()).await.map_err(|_elapsed| {
+            Fault::new(FaultKind::Busy, "another call is still logging in at the controller")
+                .with_code("login-under-way")
+        })
     }
 
     /// The open session of this name; logs in when there is none, and renews it when it is old enough. One that is still
@@ -122,13 +129,8 @@ impl Outbound {
     /// Between the calls of a stage it is not renewed: what they did may belong to the session as it is.
     pub(super) async fn session(&self, name: &str, follows: bool) -> Result<Arc<Live>, Fault> {
         let declared = self.declared(name)?;
-        let slot = self.slot(name);
         // Held while logging in: a caller that comes meanwhile waits for the same session.
-        let time = budget::time_left(self.deadline, None)?;
-        let mut live = tokio::time::timeout(time, slot.lock()).await.map_err(|_elapsed| {
-            Fault::new(FaultKind::Busy, "another call is still logging in at the controller")
-                .with_code("login-under-way")
-        })?;
+        let mut live = self.locked(name).await?;
         let now = self.egress.clock.now();
         let good = live.as_ref().filter(|open| open.is_good(now)).map(Arc::clone);
         let Some(good) = good else {
@@ -166,13 +168,11 @@ impl Outbound {
 
     /// Returns another session than `old`, which the device no longer accepts.
     pub(super) async fn replace_session(&self, name: &str, old: &Arc<Live>) -> Result<Arc<Live>, Fault> {
-        {
-            let slot = self.slot(name);
-            let mut live = slot.lock().await;
-            if live.as_ref().is_some_and(|open| Arc::ptr_eq(open, old)) {
-                *live = None;
-            }
+        let mut live = self.locked(name).await?;
+        if live.as_ref().is_some_and(|open| Arc::ptr_eq(open, old)) {
+            *live = None;
         }
+        drop(live);
         self.session(name, false).await
     }
 
@@ -183,7 +183,9 @@ impl Outbound {
         if budget::take(&mut self.ledger(), self.facts.bounds.requests).is_err() {
             return;
         }
-        let open = self.slot(name).lock().await.take();
+        let Ok(mut live) = self.locked(name).await else { return };
+        let open = live.take();
+        drop(live);
         if let (Some(open), Some(logout)) = (open, &declared.logout) {
             self.log_out(name, &open, declared, logout).await;
         }

@@ -11,11 +11,10 @@ use heddle_marketplace::manifest::{Renewal, Session};
 
 use super::lifetime::{self, Times};
 use super::live::{Live, take_cookies};
-use super::login::{ANSWER_BYTES_MAX, incomplete, put_headers, request};
-use super::template::Values;
+use super::login::incomplete;
 use super::{matcher, places};
-use crate::egress::wire::{self, Answer};
-use crate::egress::{Outbound, budget};
+use crate::egress::Outbound;
+use crate::egress::wire::Answer;
 
 /// How long a renewal may take: a login has to follow in the same call where it does not work.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,16 +29,7 @@ impl Outbound {
         (declared, renewal): (&Session, &Renewal),
         open: &Live,
     ) -> Result<Arc<Live>, Fault> {
-        let credential = self.credential().await?;
-        let captures = open.captures().values.clone();
-        let values = Values { secrets: &credential.fields, captures: &captures, settings: &open.settings };
-        let request = request(&renewal.request, &values)?;
-        self.pass(name, "renewal", &renewal.request, &request)?;
-        let mut outgoing = open.apply(&request, declared)?;
-        put_headers(&mut outgoing, &renewal.request, &values)?;
-        let (route, _paced) = self.login_route().await?;
-        let timeout = (budget::time_left(self.deadline, None)? / 2).min(TIMEOUT);
-        let answer = wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await?;
+        let answer = self.ask_within((name, "renewal"), declared, &renewal.request, open, TIMEOUT).await?;
         open.prolonged(declared, renewal, &answer, self.egress.clock.now()).map(Arc::new)
     }
 }
