@@ -5,6 +5,7 @@ mod document;
 mod files;
 mod kill;
 mod labs;
+mod large;
 mod logins;
 mod modelled;
 mod museum;

@@ -42,27 +42,28 @@ pub(crate) struct Clients {
 pub(crate) fn gather(host: &dyn Host, controller: &str, site: &Site) -> Result<Clients, Fault> {
     let below = format!("/openapi/v1/{controller}/sites/{}", site.id);
     let mut out = Clients::default();
-    let online = match site::rows(host, &format!("{below}/clients")) {
+    let mut clients: BTreeMap<String, Device> = BTreeMap::new();
+    let mut add = |row: &Value, is_online: bool| {
+        let Some(mac) = sdk_json::text(row, "/mac").map(lower_mac) else { return };
+        clients.entry(mac.clone()).or_insert_with(|| client(row, mac, is_online, &site.id));
+    };
+    let online = match site::each(host, &format!("{below}/clients"), |row| add(row, true)) {
         // Releases from 6.2 on ask for it by POST.
         Err(Fault::Unsupported(_)) => {
-            asked(host, &format!("/openapi/v2/{controller}/sites/{}/clients", site.id))
+            let path = format!("/openapi/v2/{controller}/sites/{}/clients", site.id);
+            each_asked(host, &path, |row| add(row, true))
         }
         other => other,
     };
-    let online = tolerate(online, &mut out)?;
-    let known = tolerate(site::rows(host, &format!("{below}/insight/clients")), &mut out)?;
-    let mut clients: BTreeMap<String, Device> = BTreeMap::new();
-    for (row, is_online) in online.iter().map(|row| (row, true)).chain(known.iter().map(|row| (row, false))) {
-        let Some(mac) = sdk_json::text(row, "/mac").map(lower_mac) else { continue };
-        clients.entry(mac.clone()).or_insert_with(|| client(row, mac, is_online, &site.id));
-    }
+    tolerate(online, &mut out)?;
+    tolerate(site::each(host, &format!("{below}/insight/clients"), |row| add(row, false)), &mut out)?;
     out.all = clients.into_values().collect();
     Ok(out)
 }
 
-/// All rows of the list that is asked for with a body.
-fn asked(host: &dyn Host, path: &str) -> Result<Vec<Value>, Fault> {
-    let mut out = Vec::new();
+/// Shows each row of the list that is asked for with a body.
+fn each_asked(host: &dyn Host, path: &str, mut show: impl FnMut(&Value)) -> Result<(), Fault> {
+    let mut shown = 0;
     for number in 1..=PAGES_MAX {
         let body = json!({
             "filters": { "active": true }, "sorts": {}, "scope": 1, "page": number, "pageSize": ROWS_MAX,
@@ -70,13 +71,13 @@ fn asked(host: &dyn Host, path: &str) -> Result<Vec<Value>, Fault> {
         let request = Request::new(Method::Post, path).with_json(&body);
         let answer = Omada.content(&host.send(request, Auth::session(SESSION))?)?;
         let page = sdk_json::items(&answer, "/data");
-        out.extend(page.iter().cloned());
-        if page.is_empty() || out.len() as u64 >= sdk_json::number(&answer, "/totalRows").unwrap_or_default()
-        {
+        page.iter().for_each(&mut show);
+        shown += page.len();
+        if page.is_empty() || shown as u64 >= sdk_json::number(&answer, "/totalRows").unwrap_or_default() {
             break;
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 fn client(row: &Value, mac: String, is_online: bool, site: &str) -> Device {
@@ -100,12 +101,12 @@ fn client(row: &Value, mac: String, is_online: bool, site: &str) -> Device {
 }
 
 /// What is absent or not permitted makes the list less, and no failure.
-fn tolerate(answer: Result<Vec<Value>, Fault>, out: &mut Clients) -> Result<Vec<Value>, Fault> {
+fn tolerate(answer: Result<(), Fault>, out: &mut Clients) -> Result<(), Fault> {
     match answer {
-        Err(Fault::Unsupported(_)) => Ok(Vec::new()),
+        Err(Fault::Unsupported(_)) => Ok(()),
         Err(Fault::Denied(_)) => {
             out.is_denied = true;
-            Ok(Vec::new())
+            Ok(())
         }
         other => other,
     }

@@ -1,5 +1,7 @@
 //! The devices of a site, those that wait for adoption, and the clients.
 
+use std::collections::BTreeSet;
+
 use heddle_sdk::{Completeness, Device, DevicePage, Fault, Host, Status, json as sdk_json};
 use serde_json::{Map, Value, json};
 
@@ -51,7 +53,7 @@ pub(crate) fn list(host: &dyn Host, wanted: Option<&str>) -> Result<DevicePage, 
     if found.is_denied {
         complete = Completeness::RightsLimited;
     }
-    let own: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
+    let own: BTreeSet<String> = items.iter().map(|item| item.identity.clone()).collect();
     items.extend(found.all.into_iter().filter(|client| !own.contains(&client.identity)));
     Ok(DevicePage { items, next: None, complete })
 }

@@ -43,16 +43,24 @@ pub(crate) fn controller(host: &dyn Host) -> Result<String, Fault> {
 /// All rows of a list that comes in pages, below `/openapi`.
 pub(crate) fn rows(host: &dyn Host, path: &str) -> Result<Vec<Value>, Fault> {
     let mut out = Vec::new();
+    each(host, path, |row| out.push(row.clone()))?;
+    Ok(out)
+}
+
+/// Shows each row of such a list. One page is held at a time: a site can have tens of thousands of clients.
+pub(crate) fn each(host: &dyn Host, path: &str, mut show: impl FnMut(&Value)) -> Result<(), Fault> {
+    let mut shown = 0;
     for number in 1..=PAGES_MAX {
         let answer = read(host, &format!("{path}?page={number}&pageSize={ROWS_MAX}"))?;
         let page = sdk_json::items(&answer, "/data");
-        out.extend(page.iter().cloned());
+        page.iter().for_each(&mut show);
+        shown += page.len();
         let total = sdk_json::number(&answer, "/totalRows").unwrap_or_default();
-        if page.is_empty() || out.len() as u64 >= total {
-            return Ok(out);
+        if page.is_empty() || shown as u64 >= total {
+            return Ok(());
         }
     }
-    Err(fault::unsupported(format!("the controller has more than {} rows of a list", out.len())))
+    Err(fault::unsupported(format!("the controller has more than {shown} rows of a list")))
 }
 
 /// The sites that the application may see.

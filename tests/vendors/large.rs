@@ -1,0 +1,47 @@
+//! Controllers of large sites.
+
+use std::time::{Duration, Instant};
+
+use heddle_lab::Lab;
+use heddle_lab_omada::{Omada, Seed};
+use serde_json::json;
+
+use super::{Adapters, Database, Options, Server};
+
+const CLIENTS: u32 = 10_000;
+/// Far more than it takes.
+const WAIT: Duration = Duration::from_mins(3);
+
+/// The adapter has 64 MiB, and all rows together are more: it holds one page of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_clients_of_a_site_are_listed() {
+    let seed = Seed { clients: CLIENTS as usize, sites: 1, ..Seed::default() };
+    let device = Lab::builder(Omada::new(seed)).start().await;
+    let serving = Options::default().serving(Adapters::Of(vec!["omada".to_owned()]));
+    let mut server = Server::start_with(Database::sqlite(), serving).await;
+    let api = server.set_up().await;
+    let credential = json!({ "name": "key", "username": "lab-client", "password": "lab-secret" });
+    let credential = api.post("/credentials", &credential).await.expect_status(201).body;
+    let sites = api.get("/sites").await.expect_status(200).body;
+    let controller = json!({
+        "name": "campus", "site_id": sites["items"][0]["id"], "vendor": "omada", "url": device.url(),
+        "credential_id": credential["id"], "settings": { "site": "Main" },
+    });
+    let controller = api.post("/controllers", &controller).await.expect_status(201).body;
+    let at = format!("/controllers/{}", controller["id"].as_str().expect("a controller has an id"));
+    let sync = api.post(&format!("{at}/sync"), &json!({})).await.expect_status(202).body;
+    let path = format!("{at}/syncs/{}", sync["id"].as_str().expect("a sync has an id"));
+    let started = Instant::now();
+    loop {
+        let sync = api.get(&path).await.expect_status(200).body;
+        if !sync["ended_at"].is_null() {
+            assert_eq!(sync["error"], json!(null), "{sync}");
+            break;
+        }
+        assert!(started.elapsed() < WAIT, "the reading ends: {sync}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let devices = api.get("/devices?kind=client&per_page=1").await.expect_status(200).body;
+    assert_eq!(devices["total"], CLIENTS, "{devices}");
+    server.stop().await;
+}
