@@ -3,8 +3,8 @@
 -- sha256: empty while the bytes come, and when they are being removed; such a file is shown and sent nowhere.
 -- written_at: when its last part came.
 -- secret: the sealed key of the bytes, which are sealed piece by piece.
--- controller_id, kind: which device gave it, and what it is there; site_id: the site where that was then, whose rights
--- count. All three are empty for what people uploaded. Controller and site may be gone.
+-- controller_id, kind: which device gave it, and what it is there; empty for what people uploaded. The controller may be
+-- gone.
 CREATE TABLE file (
     id UUID PRIMARY KEY,
     org_id UUID NOT NULL REFERENCES organization (id),
@@ -18,7 +18,6 @@ CREATE TABLE file (
     written_at TIMESTAMPTZ NOT NULL,
     expires_at TIMESTAMPTZ NOT NULL,
     controller_id UUID,
-    site_id UUID,
     kind TEXT
 );
 CREATE INDEX file_org ON file (org_id, created_at, id);

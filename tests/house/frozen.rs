@@ -1,5 +1,5 @@
 //! Released versions of the interface: `wit/since-*` is never edited again, and today's interface still serves what was
-//! built for it.
+//! built for it. Nor is a migration that databases have run: they keep its checksum, and a server with another one refuses them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +15,9 @@ use super::rooms::host;
 /// Each released version with the digest of all its files. A line is added with a release, and none is ever changed.
 const RELEASED: &[(&str, &str)] =
     &[("1.0.0", "d37eaf02b58dfd0c79dd3650bd0ab4317c28f620e8424992e612a5cc49bc4008")];
+/// The last migration that databases may have run, with the digest of all up to it. A new one is added behind it, and is
+/// counted here once it has landed.
+const RUN: (&str, &str) = ("0043", "111f9df6dbf5bea4f57e3c02dcfaf1c825d8f70d54aecd2e5ab84d5c43972171");
 /// Folders with packages in WIT, in the order in which they need each other.
 const PACKAGES: [&str; 3] = ["common", "host", "adapter"];
 
@@ -40,6 +43,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn digest_of(folder: &Path) -> String {
     let mut found = Vec::new();
     files(folder, &mut found);
+    digest_of_all(folder, &found)
+}
+
+fn digest_of_all(folder: &Path, found: &[PathBuf]) -> String {
     let lines = found.iter().map(|file| {
         let path = file.strip_prefix(folder).expect("it is in the folder").display();
         let bytes = fs::read(file).expect("a file can be read");
@@ -65,6 +72,23 @@ fn a_released_interface_is_never_edited() {
     assert_eq!(
         found, known,
         "a version is released by a new folder and a new line; neither is changed afterwards"
+    );
+}
+
+#[test]
+fn a_migration_that_databases_have_run_is_never_edited() {
+    let folder = host().join("../migrations");
+    let mut found = Vec::new();
+    files(&folder, &mut found);
+    let (last, digest) = RUN;
+    let number = |file: &Path| file.file_name()?.to_str()?.get(..last.len()).map(str::to_owned);
+    found.retain(|file| {
+        file.parent() == Some(folder.as_path()) && number(file).is_some_and(|number| number.as_str() <= last)
+    });
+    assert_eq!(
+        digest_of_all(&folder, &found),
+        digest,
+        "databases refuse a server whose migrations differ from those that they have run: add a new one instead"
     );
 }
 

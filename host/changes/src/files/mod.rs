@@ -110,7 +110,8 @@ async fn find(tx: &mut Tx, caller: &Caller, id: FileId) -> Result<File, Error> {
 
 /// Refuses what a device gave to a caller who may not change that device: it can hold every secret of it.
 async fn may_have(app: &App, caller: &Caller, file: &File) -> Result<(), Error> {
-    let (Some(controller), Some(site)) = (file.controller_id, file.site_id) else { return Ok(()) };
+    let Some(controller) = file.controller_id else { return Ok(()) };
+    let site = file.site_id.ok_or_else(|| Error::internal("the file of a device has no site"))?;
     caller.require_level(site, SiteLevel::Write)?;
     let mut tx = app.db.single().await?;
     let found = controllers::find_target(&mut tx, &Scope::organization(file.org_id), controller).await?;
