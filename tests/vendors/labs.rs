@@ -79,17 +79,21 @@ pub(super) async fn start_with(vendor: &str, release: &str) -> Box<dyn Practice>
             places: &["/sdn", "/firewalls", "/guests"],
             moving: &[],
         }),
-        "omada" => Box::new(OnSkeleton {
-            device: heddle_lab::Lab::builder(Omada::new(controller(release))).start().await,
-            tell: |omada, version| omada.told_version = Some(version.to_owned()),
-            credential: json!({ "username": "lab-client", "password": "lab-secret" }),
-            settings: json!({ "site": "Main" }),
-            places: &[""],
-            // Devices are provisioned after each change, and the controller keeps a log.
-            moving: &["detailStatus", "insights.audit-log"],
-        }),
+        "omada" => omada(controller(release)).await,
         other => panic!("'{other}' has no practice device"),
     }
+}
+
+pub(super) async fn omada(seed: Seed) -> Box<dyn Practice> {
+    Box::new(OnSkeleton {
+        device: heddle_lab::Lab::builder(Omada::new(seed)).start().await,
+        tell: |omada, version| omada.told_version = Some(version.to_owned()),
+        credential: json!({ "username": "lab-client", "password": "lab-secret" }),
+        settings: json!({ "site": "Main" }),
+        places: &[""],
+        // Devices are provisioned after each change, and the controller keeps a log.
+        moving: &["detailStatus", "insights.audit-log"],
+    })
 }
 
 fn firewall(release: &str) -> Settings {

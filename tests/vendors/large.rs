@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use heddle_lab::Lab;
-use heddle_lab_omada::{Omada, Seed};
+use heddle_lab_omada::Seed;
 use serde_json::json;
 
-use super::{Adapters, Database, Options, Server};
+use super::{Adapters, Database, Options, Server, labs, register};
 
 const CLIENTS: u32 = 10_000;
 /// Far more than it takes.
@@ -16,19 +15,11 @@ const WAIT: Duration = Duration::from_mins(3);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_clients_of_a_site_are_listed() {
     let seed = Seed { clients: CLIENTS as usize, sites: 1, ..Seed::default() };
-    let device = Lab::builder(Omada::new(seed)).start().await;
+    let device = labs::omada(seed).await;
     let serving = Options::default().serving(Adapters::Of(vec!["omada".to_owned()]));
     let mut server = Server::start_with(Database::sqlite(), serving).await;
     let api = server.set_up().await;
-    let credential = json!({ "name": "key", "username": "lab-client", "password": "lab-secret" });
-    let credential = api.post("/credentials", &credential).await.expect_status(201).body;
-    let sites = api.get("/sites").await.expect_status(200).body;
-    let controller = json!({
-        "name": "campus", "site_id": sites["items"][0]["id"], "vendor": "omada", "url": device.url(),
-        "credential_id": credential["id"], "settings": { "site": "Main" },
-    });
-    let controller = api.post("/controllers", &controller).await.expect_status(201).body;
-    let at = format!("/controllers/{}", controller["id"].as_str().expect("a controller has an id"));
+    let at = format!("/controllers/{}", register(&api, "omada", &*device).await);
     let sync = api.post(&format!("{at}/sync"), &json!({})).await.expect_status(202).body;
     let path = format!("{at}/syncs/{}", sync["id"].as_str().expect("a sync has an id"));
     let started = Instant::now();

@@ -71,15 +71,27 @@ pub(crate) fn is_any_sent(left_out: &[bool], count: u32) -> bool {
 /// Whether the call puts into effect what other calls stored. That is assumed of a call that the restore sends in the same
 /// form.
 pub(crate) fn activates(row: &ChangeRow, call: &NativeCall) -> bool {
-    let what = |call: &NativeCall| NativeCall {
-        stage: Stage::Apply,
-        id: None,
-        only_after: None,
-        repeatable: false,
-        ..call.clone()
-    };
-    let call = what(call);
-    calls_of(row, Stage::Restore).any(|other| what(other) == call)
+    calls_of(row, Stage::Restore).any(|other| asks_the_same(other, call))
+}
+
+/// Whether two calls are one request, whatever stage they belong to.
+fn asks_the_same(one: &NativeCall, other: &NativeCall) -> bool {
+    let NativeCall {
+        stage: _,
+        id: _,
+        only_after: _,
+        repeatable: _,
+        method,
+        path,
+        headers,
+        body,
+        form,
+        file,
+        multipart,
+        session,
+    } = one;
+    (method, path, headers, session) == (&other.method, &other.path, &other.headers, &other.session)
+        && (body, form, file, multipart) == (&other.body, &other.form, &other.file, &other.multipart)
 }
 
 /// Whether what the apply stored may not be in effect: calls of it did not leave, or the one in doubt activates.

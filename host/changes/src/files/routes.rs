@@ -81,10 +81,7 @@ pub(crate) fn routes(app: &SharedApp) -> Routes {
             "/files/{file_id}/content",
             Access::Permission(FILE_READ),
             download,
-            doc(
-                "The bytes of a file, to be saved. One that a device gave is given, and audited, to who may fetch it from the \
-                 device",
-            )
+            doc("The bytes of a file. Those that a device gave need the rights of a fetch, and are audited")
                 .named("download_file")
                 .answers_text(BYTES),
         )
