@@ -34,5 +34,15 @@ async fn ten_thousand_clients_of_a_site_are_listed() {
     }
     let devices = api.get("/devices?kind=client&per_page=1").await.expect_status(200).body;
     assert_eq!(devices["total"], CLIENTS, "{devices}");
+    let clients = api.get("/inventory/client?per_page=1").await.expect_status(200).body;
+    assert_eq!(clients["total"], CLIENTS, "{clients}");
+    let read = api.get(&format!("{at}/inventory")).await.expect_status(200).body;
+    let state = read["items"].as_array().expect("a list").iter().find(|one| one["kind"] == "client");
+    let state = state.unwrap_or_else(|| panic!("the kind is listed: {read}"));
+    assert_eq!(
+        (&state["complete"], &state["error"], &state["left_out"]),
+        (&json!("complete"), &json!(null), &json!(0)),
+        "{state}"
+    );
     server.stop().await;
 }

@@ -38,10 +38,12 @@ mod properties;
 mod read;
 mod related;
 mod several;
+mod source;
 mod stages;
 mod state;
 mod taken;
 mod token;
+mod told;
 
 use std::collections::BTreeMap;
 

@@ -1,28 +1,26 @@
 //! Objects of the model, made of the vendor's own as bindings say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::binding::{KindBinding, ModelBinding, OneOf, Shape, Source};
-use super::field::{at, plain};
-use super::joined::{Joined, with};
+use super::binding::{KindBinding, ModelBinding, Shape, Source};
+use super::joined::Joined;
 use super::objects::{self, Listed};
 use super::read::{self, Row};
 use super::several::{is_not_offered, together, without};
-use super::{Vendor, taken};
-use crate::{
-    Completeness, Fault, FaultExt, Host, Level, Listing, ModelObject, ModelPage, ObjectRef, Origin, fault,
-};
+use super::source::{is_meant, of_row};
+use super::{Vendor, told};
+use crate::{Completeness, Fault, FaultExt, Host, Level, Listing, ModelObject, ModelPage, Origin, fault};
 
 /// Rows that a page is made of.
-const PAGE_ROWS: u32 = 500;
+pub(super) const PAGE_ROWS: u32 = 500;
 /// The same where each is read by itself: requests of a call are bounded.
 const PAGE_WHOLE: u32 = 40;
 
 /// Where a row says that its object could not be read.
-const UNREAD: &str = "!";
+pub(super) const UNREAD: &str = "!";
 
 /// An object of the model, before a vendor had its say.
 #[derive(Debug, Clone)]
@@ -73,7 +71,11 @@ pub(crate) fn page(
     let own = KindBinding::of(host, &source.from)?;
     let limit = if source.whole { PAGE_WHOLE } else { PAGE_ROWS };
     let listing = Listing { site, cursor: at.inner.as_deref(), ..Listing::of(&source.from, limit) };
-    let (mut page, of_page) = match read(vendor, host, kind, (source, &own), &listing) {
+    let page = match told::before(vendor, host, binding, at.source, site) {
+        Ok(told) => read(vendor, host, kind, (source, &own, told.as_ref()), &listing),
+        Err(fault) => Err(fault),
+    };
+    let (mut page, of_page) = match page {
         Ok((page, is_offered)) => {
             (Page { source: at.source, ..page }, Outcome { is_offered, is_read: is_offered })
         }
@@ -161,10 +163,13 @@ fn read(
     vendor: &dyn Vendor,
     host: &dyn Host,
     kind: &str,
-    (source, own): (&Source, &KindBinding),
+    (source, own, told): (&Source, &KindBinding, Option<&BTreeSet<String>>),
     listing: &Listing<'_>,
 ) -> Result<(Page, bool), Fault> {
-    let Listed { rows, next, complete, is_offered, .. } = objects::rows(vendor, host, own, listing)?;
+    let Listed { rows, next, complete, is_offered, .. } = match told {
+        None => objects::rows(vendor, host, own, listing)?,
+        Some(told) => told::others(vendor, host, (source, own), told, listing)?,
+    };
     let (rows, complete) =
         if source.whole { wholes(vendor, host, own, (rows, complete)) } else { (rows, complete) };
     let rows: Vec<Row> = rows.into_iter().filter(|row| is_meant(source, &row.value)).collect();
@@ -209,102 +214,4 @@ fn whole(row: Row, found: Value) -> Row {
     fields.extend(more);
     fields.insert("^".to_owned(), row.value);
     Row { value: Value::Object(fields), ..row }
-}
-
-fn is_meant(source: &Source, row: &Value) -> bool {
-    let is = |(place, wanted): (&String, &OneOf)| {
-        let found = at(row, place).map(plain).unwrap_or_default();
-        wanted.all().iter().any(|wanted| plain(wanted) == found)
-    };
-    // What was not read may be one of those that are left out.
-    let may_be =
-        |rule: (&String, &OneOf)| is(rule) || (row.get(UNREAD).is_some() && at(row, rule.0).is_none());
-    source.only.iter().all(is) && !source.except.iter().any(may_be)
-}
-
-/// The objects that a row of the vendor's is: one, or one for each of its parts.
-fn of_row(
-    vendor: &dyn Vendor,
-    kind: &str,
-    (source, own, joined): (&Source, &KindBinding, &Joined<'_>),
-    row: &Row,
-) -> Vec<(ModelObject, Value)> {
-    let native = objects::reference(&source.from, own, row);
-    let mut whole = with(&row.value, "$", json!(row.place));
-    let parts: Vec<Value> = match &source.each {
-        None => vec![whole],
-        Some(place) => {
-            let parts = taken_out(&mut whole, place);
-            let part = |(name, part): (Value, Value)| {
-                with(&with(&with(&part, "@", name), "$", json!(row.place)), "^", whole.clone())
-            };
-            parts.into_iter().map(part).collect()
-        }
-    };
-    let one = |value: &Value| {
-        let whole = (!source.join.is_empty()).then(|| with(value, "&", joined.of(value)));
-        let value = whole.as_ref().unwrap_or(value);
-        let mut object = of_value(source, &native, value)?;
-        if !vendor.modelled(kind, value, &mut object) || object.key.is_empty() {
-            return None;
-        }
-        let object = ModelObject {
-            key: object.key,
-            label: object.label,
-            origin: object.origin,
-            device: object.device,
-            native: Some(native.clone()),
-            fields: Value::Object(object.fields).to_string(),
-        };
-        Some((object, value.clone()))
-    };
-    parts.iter().filter_map(one).collect()
-}
-
-/// The parts of a row, each with its name; the row is left without them.
-fn taken_out(row: &mut Value, place: &str) -> Vec<(Value, Value)> {
-    if place.is_empty() {
-        let Value::Object(fields) = row.take() else { return Vec::new() };
-        let is_part = |(name, value): &(String, Value)| value.is_object() && name != "$" && name != "^";
-        let (parts, rest): (Vec<_>, Vec<_>) = fields.into_iter().partition(is_part);
-        *row = Value::Object(rest.into_iter().collect());
-        return parts.into_iter().map(|(name, part)| (Value::from(name), part)).collect();
-    }
-    let found = place.split('.').try_fold(row, |value, part| value.get_mut(part));
-    match found.map(Value::take) {
-        Some(Value::Array(parts)) => {
-            let named = |part: Value| {
-                let name = if part.is_object() || part.is_array() { Value::Null } else { part.clone() };
-                (name, part)
-            };
-            parts.into_iter().map(named).collect()
-        }
-        Some(Value::Object(parts)) => {
-            parts.into_iter().map(|(name, part)| (Value::from(name), part)).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn of_value(source: &Source, native: &ObjectRef, value: &Value) -> Option<Modelled> {
-    let text = |place: &String| at(value, place).map(plain).filter(|text| !text.is_empty());
-    let key = if source.key.is_empty() {
-        native.key.clone()
-    } else {
-        source.key.iter().map(text).collect::<Option<Vec<_>>>()?.join(":")
-    };
-    let label = source.label.iter().find_map(text).unwrap_or_else(|| key.clone());
-    let said = source.origin.as_ref().and_then(|origin| taken::value(value, origin));
-    Some(Modelled {
-        label,
-        origin: match said.as_ref().map(|word| word.as_str().unwrap_or_default()) {
-            None | Some("own") => Origin::Own,
-            Some("vendor") => Origin::Vendor,
-            Some("derived") => Origin::Derived,
-            Some(_) => Origin::Unknown,
-        },
-        device: source.device.as_ref().and_then(|device| Some(plain(&taken::value(value, device)?))),
-        fields: taken::fields(value, &source.fields),
-        key,
-    })
 }

@@ -22,7 +22,7 @@ const PAGE_MS: u64 = 3_000;
 pub(crate) struct Listed {
     pub(crate) rows: Vec<Row>,
     pub(crate) next: Option<String>,
-    total: Option<u64>,
+    pub(crate) total: Option<u64>,
     pub(crate) complete: Completeness,
     /// Whether the device has any of what was asked for on this page.
     pub(crate) is_offered: bool,
@@ -177,7 +177,8 @@ fn within(
     Ok(Listed { rows, next, total: None, complete, is_offered })
 }
 
-fn has_time(host: &dyn Host, begun_ms: u64) -> bool {
+/// Whether a page that began then may ask for more.
+pub(crate) fn has_time(host: &dyn Host, begun_ms: u64) -> bool {
     host.now_ms().saturating_sub(begun_ms) < PAGE_MS
 }
 

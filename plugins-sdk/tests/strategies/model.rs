@@ -241,6 +241,44 @@ fn source_that_takes_the_place_of_another_is_asked_only_where_that_one_is_not_of
 }
 
 #[test]
+fn what_sources_before_tell_is_left_out_of_a_longer_list() {
+    let device = Device::new();
+    put_profiles(&device);
+    let log: Vec<Value> = (0..95).map(|n| json!({ "id": format!("p{n}") })).collect();
+    put(&device, "/log", &log);
+    let rest = json!({ "from": "log.offset", "key": ["id"], "except-told": true });
+    let of = |sources: &Value| {
+        device.reads.borrow_mut().clear();
+        let found = read(&device, sources);
+        let keys: Vec<String> = found.into_iter().map(|object| object.key).collect();
+        let reads = device.reads.borrow().clone();
+        let asked = move |of: &str| reads.iter().filter(|read| read.starts_with(of)).count();
+        (keys, asked)
+    };
+    let profiles = json!({ "from": "net.profile", "key": ["id"] });
+    let (keys, asked) = of(&json!([profiles, rest]));
+    assert_eq!((keys.len(), &keys[..4].join(" "), keys[94].as_str()), (95, &"p1 p2 p3 p0".to_owned(), "p94"));
+    assert_eq!((asked("/profiles"), asked("/log")), (2, 10), "the keys are read once for all pages");
+    // What an earlier source leaves out is not told by it; one whose place another takes tells nothing.
+    let only = json!({ "from": "net.profile", "key": ["id"], "only": { "name": "one" } });
+    assert_eq!(
+        of(&json!([only, { "from": "net.profile", "key": ["name"], "instead": true }, rest])).0.len(),
+        95
+    );
+    let (keys, _) = of(
+        &json!([{ "from": "gone.rows" }, { "from": "net.profile", "key": ["id"], "instead": true }, rest]),
+    );
+    assert_eq!((keys.len(), keys[0].as_str()), (95, "p1"));
+    // Without its answer nobody knows what it told: the rest is not read, and the list says that it is not whole.
+    device.failing.replace(vec![("/profiles", 504)]);
+    assert!(matches!(pages(&device, &json!([profiles, rest])), Err(Fault::Timeout(_))));
+    device.failing.replace(vec![("/profiles", 403)]);
+    let (keys, complete) = pages(&device, &json!([profiles, rest])).unwrap();
+    assert_eq!(keys.len(), 95);
+    assert!(matches!(complete[0], Completeness::RightsLimited), "{complete:?}");
+}
+
+#[test]
 fn parts_do_not_carry_the_other_parts_along() {
     let device = Device::new();
     let parts: Vec<Value> = (0..5_000).map(|n| json!({ "n": n })).collect();

@@ -38,9 +38,8 @@ pub(super) fn firmware(row: &Value, fields: &mut Map<String, Value>) {
     set(fields, "available", (!is_newest).then(|| json!(offered)));
 }
 
-/// The addresses of a client. False for one in the list of those that are known and that is online: it is told already.
+/// The addresses of a client. False for one without a hardware address, which is its identity.
 pub(super) fn client(row: &Value, fields: &mut Map<String, Value>) -> bool {
-    let joined = |name: &str| row["&"][name].is_object();
     let mut addresses = vec![text(row, "ip")];
     addresses.extend(texts(row, "ipv6List"));
     addresses.retain(|address| !address.is_empty());
@@ -49,7 +48,7 @@ pub(super) fn client(row: &Value, fields: &mut Map<String, Value>) -> bool {
         // It is in several bands at a time.
         fields.remove("band");
     }
-    fields.contains_key("mac") && !joined("online") && !joined("asked")
+    fields.contains_key("mac")
 }
 
 /// The other device as identities have it, where it is known by its hardware address.

@@ -37,6 +37,9 @@ pub struct Source {
     /// Only where the source before this one is a part of the vendor's API that the device does not have.
     #[serde(default)]
     pub instead: bool,
+    /// No rows whose key a source before this one tells, for a list that also has what others tell better.
+    #[serde(default)]
+    pub except_told: bool,
     /// Place of a list, or of an object's values, within the row: each part is an object of its own. The empty place is
     /// the row itself, of which those values are parts that are objects.
     #[serde(default)]

@@ -17,7 +17,7 @@ fn few_requests_read_a_kind_and_only_parts_of_devices_and_networks_grow() {
         ("address-group", 2),
         ("backup", 2),
         ("certificate", 2),
-        ("client", 8),
+        ("client", 6),
         ("dhcp-lease", 2),
         ("dhcp-pool", 2),
         ("dhcp-reservation", 2),
