@@ -16,6 +16,7 @@ mod sandbox;
 mod saved;
 mod scenario;
 mod sites;
+mod spoiled;
 
 use serde_json::{Value, json};
 

@@ -9,12 +9,9 @@ use heddle_sdk::testing::cassette::{Call, Cassette, Recorded};
 use serde_json::{Value, json};
 
 use super::labs;
-use super::recorder::{Recorder, Writing, folder};
+use super::recorder::{PRACTICE, Recorder, Writing, folder};
 use super::sandbox::Peer;
 use crate::support::variable;
-
-/// The name of the cassette of a practice device.
-const PRACTICE: &str = "practice.jsonl";
 
 /// What is written at each vendor's practice device.
 fn writings(vendor: &str) -> Vec<Writing> {

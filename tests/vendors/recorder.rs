@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 
 use super::sandbox::{NOW_MS, Peer, Sandbox};
 
+/// The name of the cassette of a practice device.
+pub(super) const PRACTICE: &str = "practice.jsonl";
 /// Pages of one list that are recorded.
 const PAGES_MAX: usize = 2;
 /// Of so many lists that are empty one is kept.

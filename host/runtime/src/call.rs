@@ -273,7 +273,7 @@ impl Shared {
         let class = match &report.end {
             End::Answer(_) | End::Fault(_) => None,
             End::Wall => Some(Ending::Component(TrapClass::Wall)),
-            End::Unfit(Unfit::Size(_)) => Some(Ending::Component(TrapClass::TooLarge)),
+            End::Unfit(Unfit::Size(_) | Unfit::Name(_)) => Some(Ending::Component(TrapClass::TooLarge)),
             End::Unfit(Unfit::Form(_)) => Some(Ending::Component(TrapClass::Abi)),
             End::Error(error) => Some(trap::classify(error, report.denied_growths)),
         };

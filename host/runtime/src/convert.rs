@@ -62,6 +62,9 @@ pub(crate) enum Unfit {
     /// It is larger than the host takes: how large it is follows from the device.
     #[error("{0}")]
     Size(String),
+    /// What names something is longer than the host takes. It costs the entry of a page that has it, and not the others.
+    #[error("{0}")]
+    Name(String),
 }
 
 type Fit<T> = Result<T, Unfit>;
@@ -105,7 +108,7 @@ fn texts(list: Vec<String>) -> Vec<String> {
 /// What names something is taken whole or not at all.
 fn key(what: &str, key: String) -> Fit<String> {
     if key.len() > KEY_BYTES_MAX {
-        return Err(Unfit::Size(format!("{what} has {} bytes, {KEY_BYTES_MAX} are accepted", key.len())));
+        return Err(Unfit::Name(format!("{what} has {} bytes, {KEY_BYTES_MAX} are accepted", key.len())));
     }
     Ok(key)
 }
@@ -114,11 +117,33 @@ fn optional_key(what: &str, text: Option<String>) -> Fit<Option<String>> {
     text.map(|text| key(what, text)).transpose()
 }
 
+fn cursor(next: Option<String>) -> Fit<Option<String>> {
+    optional_key("a cursor", next)
+}
+
 fn bounded<T>(what: &str, list: Vec<T>) -> Fit<Vec<T>> {
     if list.len() > ENTRIES_MAX {
         return Err(Unfit::Size(format!("{what} has {} entries, {ENTRIES_MAX} are accepted", list.len())));
     }
     Ok(list)
+}
+
+/// The entries of a page, and how complete it is without those whose names are too long.
+fn entries<T, R>(
+    list: Vec<T>,
+    complete: Completeness,
+    mut fit: impl FnMut(T) -> Fit<R>,
+) -> Fit<(Vec<R>, Completeness)> {
+    let (mut entries, mut complete) = (Vec::new(), complete);
+    for entry in bounded("a page", list)? {
+        match fit(entry) {
+            Ok(entry) => entries.push(entry),
+            Err(Unfit::Name(_)) if complete == Completeness::Complete => complete = Completeness::Partial,
+            Err(Unfit::Name(_)) => {}
+            Err(unfit) => return Err(unfit),
+        }
+    }
+    Ok((entries, complete))
 }
 
 /// The first so many of these texts, each cut to so many bytes: they quote names of the device.
@@ -301,12 +326,9 @@ fn device(reader: &mut Reader, d: inventory::Device) -> Fit<SeenDevice> {
 
 pub(crate) fn devices(page: inventory::DevicePage) -> Fit<DevicePage> {
     let mut reader = Reader::default();
-    let items = bounded("a page", page.items)?.into_iter().map(|item| device(&mut reader, item));
-    Ok(DevicePage {
-        items: items.collect::<Fit<_>>()?,
-        next: optional_key("a cursor", page.next)?,
-        complete: completeness(page.complete),
-    })
+    let (items, complete) =
+        entries(page.items, completeness(page.complete), |item| device(&mut reader, item))?;
+    Ok(DevicePage { items, next: cursor(page.next)?, complete })
 }
 
 fn object_ref(r: types::ObjectRef) -> Fit<ObjectRef> {
@@ -343,13 +365,9 @@ pub(crate) fn object(o: inventory::Object) -> Fit<Object> {
 
 pub(crate) fn objects(page: inventory::ObjectPage) -> Fit<ObjectPage> {
     let mut reader = Reader::default();
-    let items = bounded("a page", page.items)?.into_iter().map(|item| object_in(&mut reader, item));
-    Ok(ObjectPage {
-        items: items.collect::<Fit<_>>()?,
-        next: optional_key("a cursor", page.next)?,
-        total: page.total,
-        complete: completeness(page.complete),
-    })
+    let (items, complete) =
+        entries(page.items, completeness(page.complete), |item| object_in(&mut reader, item))?;
+    Ok(ObjectPage { items, next: cursor(page.next)?, total: page.total, complete })
 }
 
 pub(crate) fn sites(page: inventory::SitePage) -> Fit<SitePage> {
@@ -358,7 +376,7 @@ pub(crate) fn sites(page: inventory::SitePage) -> Fit<SitePage> {
     };
     Ok(SitePage {
         items: bounded("a page", page.items)?.into_iter().map(site).collect::<Fit<_>>()?,
-        next: optional_key("a cursor", page.next)?,
+        next: cursor(page.next)?,
     })
 }
 
@@ -380,12 +398,9 @@ fn model_object(reader: &mut Reader, o: inventory::ModelObject) -> Fit<ModelObje
 
 pub(crate) fn model(page: inventory::ModelPage) -> Fit<ModelPage> {
     let mut reader = Reader::default();
-    let items = bounded("a page", page.items)?.into_iter().map(|item| model_object(&mut reader, item));
-    Ok(ModelPage {
-        items: items.collect::<Fit<_>>()?,
-        next: optional_key("a cursor", page.next)?,
-        complete: completeness(page.complete),
-    })
+    let (items, complete) =
+        entries(page.items, completeness(page.complete), |item| model_object(&mut reader, item))?;
+    Ok(ModelPage { items, next: cursor(page.next)?, complete })
 }
 
 pub(crate) fn to_guest_changes(specs: &[ChangeSpec]) -> Vec<changes::Change> {

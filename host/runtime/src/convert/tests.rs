@@ -43,14 +43,19 @@ fn page(body: &str, count: usize) -> inventory::ObjectPage {
 }
 
 #[test]
-fn long_texts_of_objects_are_cut_and_their_keys_refused() {
+fn long_texts_of_objects_are_cut_and_too_long_a_key_costs_its_object_alone() {
     let long = json!({ "name": "x".repeat(880_000) }).to_string();
     let found = objects(page(&long, 1)).unwrap();
     let name = found.items[0].body["name"].as_str().unwrap();
     assert!(name.len() <= OBJECT_TEXT_BYTES_MAX && name.ends_with('…'));
-    let mut with_key = page("{}", 1);
-    with_key.items[0].reference.key = "k".repeat(KEY_BYTES_MAX + 1);
-    assert!(matches!(objects(with_key), Err(Unfit::Size(_))));
+    let mut with_key = page("{}", 3);
+    with_key.items[1].reference.key = "k".repeat(KEY_BYTES_MAX + 1);
+    let single = with_key.items[1].clone();
+    with_key.items[2].reference.key = "2".to_owned();
+    let found = objects(with_key).unwrap();
+    let keys: Vec<&str> = found.items.iter().map(|item| item.reference.key.as_str()).collect();
+    assert_eq!((keys.join(" ").as_str(), found.complete), ("1 2", Completeness::Partial));
+    assert!(matches!(object(single), Err(Unfit::Name(_))));
 }
 
 #[test]

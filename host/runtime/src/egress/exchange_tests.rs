@@ -403,6 +403,25 @@ async fn a_logout_that_may_write_does_not_reach_the_device() {
     assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
 }
 
+/// Some devices end a session only for whoever says the password again.
+#[tokio::test]
+async fn a_logout_may_name_secrets() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let request = json!({
+        "method": "POST", "path": "/rpc", "effect": "session",
+        "json": {"params": ["", "config", "set", {"sid": "{{session.sid}}", "password": "{{secret.password}}"}]},
+    });
+    manifest.auth.get_mut("main").unwrap().logout = Some(serde_json::from_value(request).unwrap());
+    let call = lab.call_of(manifest, Phase::Read);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    call.reset_session("main").await;
+    let writes = lab.device.writes.lock().unwrap();
+    let said = &writes[0]["params"][3];
+    assert_eq!(said["password"], PASSWORD, "{said}");
+    assert!(said["sid"].as_str().is_some_and(|sid| !sid.is_empty() && !sid.contains("{{")), "{said}");
+}
+
 #[tokio::test]
 async fn an_answer_that_cannot_be_searched_for_secrets_does_not_reach_the_guest() {
     let lab = lab().await;
