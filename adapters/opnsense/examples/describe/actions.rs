@@ -81,7 +81,7 @@ impl Maker<'_> {
             binding["kind"] = json!(kind);
         }
         let word = if action.deletes {
-            binding["delete"] = json!({ "path": route.path, "final": true });
+            binding["delete"] = json!({ "method": "POST", "path": route.path, "final": true });
             "delete"
         } else {
             ensure!(!action.does.is_empty(), "nothing says what it does");

@@ -154,7 +154,7 @@ impl<'f> Maker<'f> {
         let Some(delete) = &item.delete else { return Ok(()) };
         let path = self.command(item, delete)?.0;
         self.routes.write(plain(&path));
-        binding["delete"] = json!({ "path": format!("{path}/{{id}}") });
+        binding["delete"] = json!({ "method": "POST", "path": format!("{path}/{{id}}") });
         if !item.takes.is_empty() {
             let takes = item.takes.iter().map(|takes| json!({ "kind": takes.item, "field": takes.field }));
             binding["delete"]["takes"] = json!(takes.collect::<Vec<_>>());

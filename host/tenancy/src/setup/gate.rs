@@ -94,11 +94,11 @@ pub(super) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the shell command for the setup. The body has only the required fields.
+/// Returns the shell command for the setup. Beside what is required the body has a site, which controllers need.
 fn command(addr: SocketAddr, token: Option<&Secret>) -> String {
     let token = token.map(|token| format!(r#""setup_token":"{}","#, token.expose())).unwrap_or_default();
     format!(
-        r#"curl -X POST http://{addr}{}/setup/complete -H 'content-type: application/json' -d '{{{token}"organization":{{"name":"Example"}},"admin":{{"username":"admin","email":"admin@example.net","password":"YOUR-PASSWORD"}}}}'"#,
+        r#"curl -X POST http://{addr}{}/setup/complete -H 'content-type: application/json' -d '{{{token}"organization":{{"name":"Example"}},"admin":{{"username":"admin","email":"admin@example.net","password":"YOUR-PASSWORD"}},"site":{{"name":"Main"}}}}'"#,
         heddle_kernel::http::PREFIX
     )
 }

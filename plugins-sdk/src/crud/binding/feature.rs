@@ -148,7 +148,7 @@ pub enum Sends {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Delete {
-    #[serde(default = "post")]
+    /// There is no usual one: vendors have `DELETE`, and others `POST` to a path of its own.
     pub method: Verb,
     pub path: String,
     /// Objects that the vendor would delete too; while there are any, the delete is refused.

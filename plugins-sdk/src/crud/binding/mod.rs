@@ -40,7 +40,8 @@ pub struct KindBinding {
     /// Needed where the shape is `items` or `rows`.
     #[serde(default)]
     pub list: Option<ListRoute>,
-    /// Needed where the shape is `object` or `answer`, and for kinds that are written.
+    /// Needed where the shape is `object` or `answer`. Of `items` it is the route of one object, for lists that do not tell
+    /// all of it; without it an object is its row of the list, also for features that write it.
     #[serde(default)]
     pub get: Option<GetRoute>,
     /// Payload fields that make the natural key, behind those of the parent.
