@@ -63,14 +63,7 @@ pub(super) fn releases(vendor: &str) -> &'static [&'static str] {
 pub(super) async fn start_with(vendor: &str, release: &str) -> Box<dyn Practice> {
     match vendor {
         "openwrt" => Box::new(OpenWrt(crate::staging::start_router().await)),
-        "opnsense" => Box::new(OnSkeleton {
-            device: heddle_lab::Lab::builder(Firewall::new(firewall(release))).start().await,
-            tell: Firewall::tell_version,
-            credential: json!({ "username": "admin-key", "password": "admin-secret" }),
-            settings: json!({}),
-            places: &["/stored", "/running"],
-            moving: &[],
-        }),
+        "opnsense" => opnsense(firewall(release)).await,
         "proxmox" => Box::new(OnSkeleton {
             device: heddle_lab::Lab::builder(Proxmox::new(cluster(release))).start().await,
             tell: Proxmox::tell_version,
@@ -82,6 +75,17 @@ pub(super) async fn start_with(vendor: &str, release: &str) -> Box<dyn Practice>
         "omada" => omada(controller(release)).await,
         other => panic!("'{other}' has no practice device"),
     }
+}
+
+pub(super) async fn opnsense(settings: Settings) -> Box<dyn Practice> {
+    Box::new(OnSkeleton {
+        device: heddle_lab::Lab::builder(Firewall::new(settings)).start().await,
+        tell: Firewall::tell_version,
+        credential: json!({ "username": "admin-key", "password": "admin-secret" }),
+        settings: json!({}),
+        places: &["/stored", "/running"],
+        moving: &[],
+    })
 }
 
 pub(super) async fn omada(seed: Seed) -> Box<dyn Practice> {

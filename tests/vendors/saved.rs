@@ -1,5 +1,7 @@
 //! A device answers a file, which becomes one of the organization without passing through the component.
 
+use std::time::Instant;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use heddle_core::{OrgId, Role};
@@ -9,8 +11,9 @@ use heddle_store::files::{self, Usage};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::{labs, register};
 use crate::fixtures::member;
-use crate::support::{Adapters, Answer, Api, Database, Options, PASSWORD, Server, on_both};
+use crate::support::{Adapters, Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
 const BACKUP: &str = "/api/core/backup/download/this";
 const NOTHING: Usage = Usage { files: 0, bytes: 0 };
@@ -224,4 +227,38 @@ on_both! {
         }
         assert_eq!((rig.asked(), rig.usage().await), (0, NOTHING));
     }
+}
+
+/// Kills the server at some moments of a fetch: what is shown is whole, and what came in part is not shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_has_a_whole_file_or_none() {
+    let device = labs::opnsense(Settings { backup_bytes_min: 2 * BYTES, ..Settings::default() }).await;
+    let (folder, database) = (tempfile::tempdir().unwrap(), Database::sqlite());
+    let options = Options::default().serving(Adapters::Of(vec!["opnsense".to_owned()]));
+    let (mut process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
+    let controller = register(&process.api, "opnsense", &*device).await;
+    let path = format!("/gateway-opnsense-system/{controller}/files/core.config-backup");
+    let begun = Instant::now();
+    process.api.post(&path, &json!({})).await.expect_status(201);
+    let whole = begun.elapsed();
+    let mut unanswered = 0;
+    for round in 1..=6_u32 {
+        let sent = process.api.try_send("POST", &path, Some(b"{}".to_vec()));
+        let answered = tokio::time::timeout(whole * round / 7, sent).await;
+        unanswered += u32::from(answered.is_err());
+        process.kill();
+        process = Process::start(folder.path(), &database, &options).await.with_token(&token);
+        let files = process.api.get("/files?per_page=100").await.expect_status(200).body;
+        for file in files["items"].as_array().unwrap() {
+            let content = process.api.get(&format!("/files/{}/content", file["id"].as_str().unwrap())).await;
+            let content = content.expect_status(200).text;
+            assert_eq!(file["sha256"], format!("{:x}", Sha256::digest(content.as_bytes())), "{file}");
+            assert_eq!(file["size_bytes"], content.len(), "{file}");
+        }
+    }
+    assert!(unanswered >= 3, "{unanswered} of 6 fetches were cut off; a whole one took {whole:?}");
+    // It goes on.
+    process.api.post(&path, &json!({})).await.expect_status(201);
+    let chain = process.api.get("/audit/validate").await.expect_status(200).body;
+    assert_eq!(chain["valid"], true, "{chain}");
 }
