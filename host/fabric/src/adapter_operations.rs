@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_changes::declarations::NOTES_CHARS_MAX;
 use heddle_changes::vendors::for_feature;
 use heddle_changes::{Asked, Place, controller_on_path, place_on_path};
 use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
 use heddle_core::bounds::is_small;
-use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
+use heddle_core::change::{Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
 use heddle_core::operation::{ConnectionKind, OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::mask;
-use heddle_core::{ControllerId, Document, OrgId};
+use heddle_core::{ControllerId, OrgId};
 use heddle_inventory::adapters::call_for;
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_inventory::controllers::releases::lacking;
@@ -23,7 +22,8 @@ use heddle_store::changes::{ChangeRow, RunStep};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
+use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of, schema_of};
+use super::write_schemas::{staged_schema, write_schema};
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;
@@ -89,7 +89,10 @@ impl Write {
             danger: operation.danger,
             owner: vendor.clone().unwrap_or_else(|| "heddle".to_owned()),
             permission: Some(for_feature(&feature.id, operation.danger)),
-            params_schema: Document::from(&write_schema(operation.payload_schema.value())),
+            params_schema: ParamsSchema::Around {
+                part: operation.payload_schema.clone(),
+                whole: write_schema,
+            },
             output_schema: Arc::clone(staged_schema),
             of_adapter: true,
         };
@@ -158,60 +161,6 @@ fn staged(row: &ChangeRow) -> Value {
     })
 }
 
-/// JSON Schema of [`staged`].
-fn staged_schema() -> Value {
-    let id = || json!({ "type": "string", "format": "uuid" });
-    json!({
-        "type": "object",
-        "properties": {
-            "change_id": id(),
-            "controller_id": id(),
-            "site_id": id(),
-            "feature": { "type": "string", "examples": ["acme.firewall.rule"] },
-            "operation": { "type": "string", "enum": ChangeOperation::ALL },
-            "status": { "type": "string", "enum": ChangeStatus::ALL },
-            "danger": { "type": "string", "enum": Danger::ALL },
-            "plan_hash": {
-                "type": ["string", "null"], "description": "What is reviewed; null where there is no plan",
-            },
-            "plan_error": {
-                "type": ["object", "null"], "description": "Why there is no plan",
-                "properties": { "type": { "type": "string" }, "message": { "type": "string" } },
-            },
-        },
-        "required": [
-            "change_id", "controller_id", "site_id", "feature", "operation", "status", "danger", "plan_hash",
-            "plan_error",
-        ],
-        "additionalProperties": false,
-    })
-}
-
-/// The payload's schema inside that of the parameters; its definitions move along, so that references find them.
-fn write_schema(mut payload: Value) -> Value {
-    let mut definitions = Value::Null;
-    if let Some(fields) = payload.as_object_mut() {
-        fields.remove("$schema");
-        fields.remove("$id");
-        definitions = fields.remove("$defs").unwrap_or_default();
-    }
-    let mut schema = json!({
-        "type": "object",
-        "properties": {
-            "controller_id": { "type": "string", "format": "uuid" },
-            "site_ref": { "type": "string", "minLength": 1 },
-            "payload": payload,
-            "notes": { "type": "string", "maxLength": NOTES_CHARS_MAX },
-        },
-        "required": ["controller_id", "payload"],
-        "additionalProperties": false,
-    });
-    if !definitions.is_null() {
-        schema["$defs"] = definitions;
-    }
-    schema
-}
-
 impl Operation for Write {
     fn declaration(&self) -> &Declaration {
         &self.declaration
@@ -251,7 +200,7 @@ struct GetParams {
 
 /// What all kinds have in common; the operations share it.
 struct Reading {
-    params_schema: Document,
+    params_schema: ParamsSchema,
     output_schema: Arc<Value>,
 }
 
@@ -268,7 +217,10 @@ impl Reading {
             "required": ["controller_id"],
             "additionalProperties": false,
         });
-        Self { params_schema: Document::from(&params), output_schema: Arc::new(schema_of::<ObjectPage>()) }
+        Self {
+            params_schema: ParamsSchema::from(&params),
+            output_schema: Arc::new(schema_of::<ObjectPage>()),
+        }
     }
 
     fn get() -> Self {
@@ -282,7 +234,7 @@ impl Reading {
             "required": ["controller_id", "key"],
             "additionalProperties": false,
         });
-        Self { params_schema: Document::from(&params), output_schema: Arc::new(schema_of::<Object>()) }
+        Self { params_schema: ParamsSchema::from(&params), output_schema: Arc::new(schema_of::<Object>()) }
     }
 }
 
@@ -371,23 +323,5 @@ impl Operation for Read {
 
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
         self.read(call, params).boxed()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn definitions_of_a_payload_move_along() {
-        let payload = json!({
-            "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
-        });
-        let schema = write_schema(payload);
-        let schema = heddle_marketplace::Schema::compile(&schema).unwrap();
-        let validator = schema.validator();
-        let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });
-        assert!(validator.is_valid(&params(json!(1))) && !validator.is_valid(&params(json!("1"))));
-        assert!(!validator.is_valid(&json!({ "controller_id": "x" })));
     }
 }

@@ -241,7 +241,7 @@ async fn operation(
 
 fn schemas(declaration: &Declaration, example: Example) -> Schemas {
     Schemas {
-        params_schema: declaration.params_schema.clone(),
+        params_schema: declaration.params_schema.document(),
         output_schema: Arc::clone(&declaration.output_schema),
         example,
     }
@@ -252,7 +252,7 @@ fn tool(operation: &Declaration) -> Tool {
         name: operation.id.replace('.', "_"),
         operation_id: operation.id.clone(),
         description: format!("{}. {}", operation.title, operation.description),
-        input_schema: operation.params_schema.clone(),
+        input_schema: operation.params_schema.document(),
     }
 }
 

@@ -8,7 +8,7 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier};
 use heddle_core::page::PageRequest;
-use heddle_core::{ControllerId, DeviceId, Document, Permission, SiteId};
+use heddle_core::{ControllerId, DeviceId, Permission, SiteId};
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_inventory::devices::declarations::DEVICE_READ;
 use heddle_kernel::http::error::Error;
@@ -20,7 +20,7 @@ use heddle_tenancy::declarations::SITE_READ;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
+use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of, schema_of};
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 200;
@@ -142,7 +142,7 @@ fn declaration(
         danger: Danger::Normal,
         owner: "heddle".to_owned(),
         permission: Some(permission),
-        params_schema: Document::from(&json!({
+        params_schema: ParamsSchema::from(&json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
         })),
         output_schema: Arc::new(output_schema),

@@ -37,6 +37,7 @@ mod testing;
 pub(crate) mod trial;
 mod uses;
 mod wait;
+mod write_schemas;
 
 use heddle_kernel::feature::Names;
 use std::sync::Arc;

@@ -34,13 +34,40 @@ pub(crate) struct Declaration {
     pub(crate) permission: Option<Permission>,
     /// JSON Schema of the parameters, after templates were filled in.
     #[serde(skip)]
-    pub(crate) params_schema: Document,
+    pub(crate) params_schema: ParamsSchema,
     /// JSON Schema of what following steps may read.
     #[serde(skip)]
     pub(crate) output_schema: Arc<Value>,
     /// Described by an adapter; there are thousands of these.
     #[serde(skip)]
     pub(crate) of_adapter: bool,
+}
+
+/// JSON Schema of an operation's parameters.
+#[derive(Debug, Clone)]
+pub(crate) enum ParamsSchema {
+    Whole(Document),
+    /// Made of a part that somebody else keeps, whenever it is asked for. Packages have thousands of operations, whose
+    /// schemas differ in that part alone.
+    Around {
+        part: Document,
+        whole: fn(&Document) -> Document,
+    },
+}
+
+impl ParamsSchema {
+    pub(crate) fn document(&self) -> Document {
+        match self {
+            ParamsSchema::Whole(document) => document.clone(),
+            ParamsSchema::Around { part, whole } => whole(part),
+        }
+    }
+}
+
+impl From<&Value> for ParamsSchema {
+    fn from(schema: &Value) -> Self {
+        Self::Whole(schema.into())
+    }
 }
 
 /// What an operation is given and gives, made up from its schemas.

@@ -51,7 +51,8 @@ impl Operations {
     /// What the parameters of an operation are checked against; `None` when there is no such operation.
     pub(crate) async fn params_schema(&self, id: &str) -> Result<Option<Arc<Schema>>, Error> {
         let Some(operation) = self.by_id.get(id) else { return Ok(None) };
-        let compiled = self.params.get(id.to_owned(), &operation.declaration().params_schema).await;
+        let compiled =
+            self.params.get(id.to_owned(), &operation.declaration().params_schema.document()).await;
         // Adapters' schemas were judged when they were loaded, and the others are the host's own.
         compiled.map(Some).map_err(Error::internal)
     }
@@ -107,7 +108,7 @@ fn made_up(operations: &[Arc<dyn Operation>]) -> BTreeMap<String, Example> {
             .entry(Arc::as_ptr(schema))
             .or_insert_with(|| Document::from(&sample::of(schema, Extent::Whole)))
             .clone();
-        let params = sample::of(&declaration.params_schema.value(), Extent::Required);
+        let params = sample::of(&declaration.params_schema.document().value(), Extent::Required);
         (declaration.id.clone(), Example { params: Document::from(&params), output })
     };
     operations.iter().map(example).collect()

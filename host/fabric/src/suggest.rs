@@ -131,7 +131,8 @@ struct Outline<'a> {
 }
 
 fn suggestion(declaration: &Declaration, caller: &Caller, fields: &BTreeMap<String, Value>) -> Suggestion {
-    let outline: Outline<'_> = serde_json::from_str(declaration.params_schema.as_str()).unwrap_or_default();
+    let schema = declaration.params_schema.document();
+    let outline: Outline<'_> = serde_json::from_str(schema.as_str()).unwrap_or_default();
     let wanted = |name: &str| {
         let schema = outline.properties.get(name)?;
         serde_json::from_str(schema.get()).ok()

@@ -12,7 +12,7 @@ use heddle_core::change::Danger;
 use heddle_core::condition::Conditions;
 use heddle_core::event::format_time;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
-use heddle_core::{Document, OrgId, Timestamp};
+use heddle_core::{OrgId, Timestamp};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -21,7 +21,7 @@ use heddle_store::{Tx, events};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
 use super::steps;
 
 pub(crate) const ID: &str = "fabric.wait";
@@ -66,7 +66,7 @@ impl Pause {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: None,
-            params_schema: Document::from(&json!({
+            params_schema: ParamsSchema::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::LogLevel;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::{mask_text, sanitize};
-use heddle_core::{Document, LogLevel};
 use heddle_kernel::logs::OF_ORGANIZATIONS;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::declarations::EVENT_WRITE;
-use crate::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
 
 const MESSAGE_CHARS_MAX: usize = 2000;
 /// Most bytes of the fields, as JSON.
@@ -55,7 +55,7 @@ impl Log {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(EVENT_WRITE),
-            params_schema: Document::from(&json!({
+            params_schema: ParamsSchema::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {

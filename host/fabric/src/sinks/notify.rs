@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::Document;
 use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
@@ -19,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::declarations::EVENT_WRITE;
-use crate::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
 
 const ID: &str = "fabric.notify";
 
@@ -53,7 +52,7 @@ impl Notify {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(EVENT_WRITE),
-            params_schema: Document::from(&json!({
+            params_schema: ParamsSchema::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {

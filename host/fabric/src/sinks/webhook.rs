@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::Document;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::sanitize;
@@ -17,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::declarations::FabricSettings;
-use crate::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
 use crate::signing;
 
 pub(crate) struct Webhook(Declaration);
@@ -66,7 +65,7 @@ impl Webhook {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(SETTINGS_WRITE),
-            params_schema: Document::from(&json!({
+            params_schema: ParamsSchema::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
