@@ -3,6 +3,8 @@
 //! The archive only carries the files. What they are worth is judged as for a folder: signature, sizes and hashes. So the
 //! bounds here only keep the reading small. Entries are read one by one and never written to a disk.
 
+mod frame;
+
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _, Write as _};
 
@@ -14,16 +16,12 @@ use zip::{CompressionMethod, DateTime, ZipReadOptions, ZipWriter};
 
 use crate::error::PackageError;
 use crate::names;
-use crate::verify::{FILES_MAX, PACKAGE_BYTES_MAX, bytes_max, length};
+use crate::verify::{PACKAGE_BYTES_MAX, bytes_max, length};
 
 /// Largest archive, in bytes.
 pub const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How many times larger than the archive its files may be together.
 const RATIO_MAX: u64 = 100;
-
-/// The record at the end of an archive that has no comment: its size, and how it begins.
-const END_BYTES: usize = 22;
-const END_BEGINS: &[u8] = b"PK\x05\x06";
 
 /// Returns the files of an archive, by their names with `/`. Their names, number and sizes are those of a package; what
 /// is in them is not judged. The archive is all that there is: nothing is in front of its first file or behind its end.
@@ -31,49 +29,24 @@ pub fn read_archive(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, PackageEr
     if bytes.len() > ARCHIVE_BYTES_MAX {
         return Err(PackageError::ArchiveTooLarge { max: ARCHIVE_BYTES_MAX });
     }
+    frame::check(bytes)?;
     // Entries of one name are kept apart, so that none of them hides another.
     let config = Config { archive_offset: ArchiveOffset::Known(0) };
     let mut archive = ZipIterable::try_new(Cursor::new(bytes), config)
         .map_err(|error| refused(&error))?
         .enforce_header_consistency(true);
-    if archive.len() > FILES_MAX {
-        return Err(PackageError::TooManyFiles { max: FILES_MAX });
-    }
     let mut files = BTreeMap::new();
     let mut room = Room::of(bytes);
-    let mut first = None;
     for entry in archive.files().map_err(|error| refused(&error))? {
         let entry = entry.map_err(|error| refused(&error))?;
         let name = name_of(&entry)?;
-        let begins = entry.header_start();
-        first = Some(first.map_or(begins, |first: u64| first.min(begins)));
         let content = content_of(entry, &name, bytes, &mut room)?;
         if files.insert(name.clone(), content).is_some() {
             return Err(PackageError::DuplicateFile(name));
         }
     }
-    check_ends(bytes, first)?;
     names::check_distinct(files.keys().map(String::as_str))?;
     Ok(files)
-}
-
-/// Refuses bytes that belong to no file. `first` is where the first file begins.
-fn check_ends(bytes: &[u8], first: Option<u64>) -> Result<(), PackageError> {
-    let refuse = |problem: &str| Err(PackageError::Archive(problem.to_owned()));
-    if first.is_some_and(|first| first > 0) {
-        return refuse("there are bytes in front of its first file");
-    }
-    let at = bytes.len().saturating_sub(END_BYTES);
-    let end = &bytes[at..];
-    if !end.starts_with(END_BEGINS) || !end.ends_with(&[0, 0]) {
-        return refuse("it has a comment, or there are bytes behind its end");
-    }
-    let number = |at: usize| end[at..].first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
-    let (directory_bytes, directory_at) = (number(12), number(16));
-    if directory_at + directory_bytes != length(&bytes[..at]) {
-        return refuse("there are bytes between its directory and its end");
-    }
-    Ok(())
 }
 
 /// Bytes that the files of an archive may still have together.
@@ -127,25 +100,29 @@ fn name_of(entry: &ZipFileEntry<'_>) -> Result<String, PackageError> {
 const KIND_BITS: u32 = 0o170_000;
 const FILE_KIND: u32 = 0o100_000;
 
-/// Reads an entry to its end. What it says about its size is not believed.
+/// Reads an entry to its end. It must have the size that the archive says: so no more memory is taken than for that.
 fn content_of(
     entry: ZipFileEntry<'_>,
     name: &str,
     archive: &[u8],
     room: &mut Room,
 ) -> Result<Vec<u8>, PackageError> {
-    let max = bytes_max(name);
-    let most = max.min(room.of_package).min(room.of_archive);
-    let mut source = Cursor::new(archive);
-    let file = entry.with_reader(&mut source, ZipReadOptions::new()).map_err(|error| refused(&error))?;
-    let mut content = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut content)
-        .map_err(|error| PackageError::Archive(format!("'{name}' cannot be read: {error}")))?;
-    if length(&content) > max {
+    let (size, max) = (entry.size(), bytes_max(name));
+    if size > max {
         return Err(PackageError::TooLarge { name: name.to_owned(), max });
     }
-    room.take(length(&content))?;
+    room.take(size)?;
+    let unreadable =
+        |error: std::io::Error| PackageError::Archive(format!("'{name}' cannot be read: {error}"));
+    let mut source = Cursor::new(archive);
+    let mut file = entry.with_reader(&mut source, ZipReadOptions::new()).map_err(|error| refused(&error))?;
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.by_ref().take(size).read_to_end(&mut content).map_err(unreadable)?;
+    // The check sum is compared when nothing more comes.
+    let is_longer = file.read(&mut [0]).map_err(unreadable)? > 0;
+    if is_longer || length(&content) != size {
+        return Err(PackageError::Archive(format!("'{name}' has another size than the archive says")));
+    }
     Ok(content)
 }
 

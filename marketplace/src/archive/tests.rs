@@ -1,6 +1,7 @@
 //! Archives that come back as they were, and those that no package is.
 
 use super::*;
+use crate::verify::FILES_MAX;
 
 type Entry<'a> = (&'a str, &'a [u8]);
 
