@@ -35,10 +35,7 @@ impl TrustedKey {
     /// Whether it may sign a package of this id.
     #[must_use]
     pub fn may_sign(&self, id: &str) -> bool {
-        self.ids.iter().any(|allowed| match allowed.strip_suffix('*') {
-            Some(beginning) => id.starts_with(beginning),
-            None => allowed == id,
-        })
+        covers(&self.ids, id)
     }
 
     /// Whether the list names this very id, not only a beginning of it.
@@ -98,9 +95,7 @@ pub fn parse_trusted_keys(json: &[u8]) -> Result<Vec<TrustedKey>, KeyError> {
     for TrustedEntry { publisher, public_key, ids } in entries {
         check_publisher(&publisher)?;
         let key = decode(&public_key).ok_or_else(|| KeyError::Public(publisher.clone()))?;
-        // A weak key verifies signatures that were never made with it.
-        let sound = VerifyingKey::from_bytes(&key).is_ok_and(|public| !public.is_weak());
-        if !sound {
+        if !is_sound(&key) {
             return Err(KeyError::Public(publisher));
         }
         if keys.iter().any(|known| known.key == key) {
@@ -123,19 +118,29 @@ fn check_ids(publisher: &str, ids: &[String]) -> Result<(), KeyError> {
     if ids.is_empty() {
         return Err(KeyError::NoIds(publisher.to_owned()));
     }
-    let fits = |id: &str| {
-        let beginning = id.strip_suffix('*').unwrap_or(id);
-        id.len() <= 42
-            && !id.is_empty()
-            && beginning.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    match ids.iter().find(|id| !fits(id)) {
+    match ids.iter().find(|id| !is_pattern(id)) {
         None => Ok(()),
         Some(id) => Err(KeyError::Id {
             publisher: publisher.to_owned(),
             id: id.chars().take(80).flat_map(char::escape_default).collect(),
         }),
     }
+}
+
+/// Whether a text may say which packages a key may sign: an id, or the beginning of ids and `*`.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    let beginning = text.strip_suffix('*').unwrap_or(text);
+    text.len() <= 42
+        && !text.is_empty()
+        && beginning.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// Whether one of the patterns covers this id of a package.
+pub(crate) fn covers(patterns: &[String], id: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(beginning) => id.starts_with(beginning),
+        None => pattern == id,
+    })
 }
 
 /// The list as `parse_trusted_keys` reads it.
@@ -267,7 +272,14 @@ fn check_publisher(text: &str) -> Result<(), KeyError> {
     if is_publisher(text) { Ok(()) } else { Err(KeyError::Publisher(text.to_owned())) }
 }
 
-fn decode(text: &str) -> Option<[u8; 32]> {
+/// Whether these bytes are an Ed25519 public key that is not weak: a weak one verifies signatures that were never made
+/// with it.
+pub(crate) fn is_sound(key: &[u8; 32]) -> bool {
+    VerifyingKey::from_bytes(key).is_ok_and(|public| !public.is_weak())
+}
+
+/// Reads 32 bytes as hex.
+pub(crate) fn decode(text: &str) -> Option<[u8; 32]> {
     hex::decode(text).ok()?.try_into().ok()
 }
 

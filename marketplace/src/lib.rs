@@ -1,7 +1,10 @@
-//! The package format: manifest, description, signature, hashes, as a folder or a ZIP archive. Verifying is this library; signing and packing is the binary of
-//! this crate. It knows nothing of the host and does not look inside a component beyond its first bytes.
+//! The package format and the catalogue of packages. A package is a manifest, a description, signatures and hashes, as a folder
+//! or a ZIP archive; a catalogue is a set of signed files that lists packages. Verifying is this library; signing, packing and
+//! publishing are the binaries of this crate. It knows nothing of the host and does not look inside a component beyond its
+//! first bytes.
 
 mod archive;
+pub mod catalog;
 pub mod credentials;
 pub mod description;
 mod effects;

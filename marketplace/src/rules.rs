@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Ids that mean something else in events, permissions, paths or settings.
-const RESERVED: &[&str] = &[
+pub(crate) const RESERVED: &[&str] = &[
     "adapter",
     "admin",
     "api",
@@ -98,7 +98,8 @@ fn check_identity(manifest: &Manifest) -> Result<(), PackageError> {
 /// Most characters of an adapter's id, all of them ASCII.
 pub const ID_CHARS_MAX: usize = 41;
 
-fn is_id(id: &str) -> bool {
+/// Whether a text has the form of a package's id.
+pub(crate) fn is_id(id: &str) -> bool {
     (3..=ID_CHARS_MAX).contains(&id.len())
         && id.starts_with(|c: char| c.is_ascii_lowercase())
         && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

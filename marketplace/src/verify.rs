@@ -23,7 +23,8 @@ pub const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
 const DESCRIPTION_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Largest component, and largest file of any kind, in bytes.
 pub const COMPONENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
-const SIGNATURE_BYTES_MAX: u64 = 16 * 1024;
+/// Largest file of signatures, in bytes.
+pub(crate) const SIGNATURE_BYTES_MAX: u64 = 16 * 1024;
 /// All files of a package together, in bytes.
 pub(crate) const PACKAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Files of a package.
