@@ -6,17 +6,16 @@
 mod frame;
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read as _, Write as _};
+use std::io::{Cursor, Write as _};
 
-use zip::read::{ArchiveOffset, Config, ZipFileEntry};
-use zip::result::ZipError;
-use zip::unstable::read::ZipIterable;
+use flate2::{Crc, Decompress, FlushDecompress, Status};
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipReadOptions, ZipWriter};
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::error::PackageError;
 use crate::names;
 use crate::verify::{PACKAGE_BYTES_MAX, bytes_max, length};
+use frame::{Entry, refuse};
 
 /// Largest archive, in bytes.
 pub const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -29,20 +28,12 @@ pub fn read_archive(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, PackageEr
     if bytes.len() > ARCHIVE_BYTES_MAX {
         return Err(PackageError::ArchiveTooLarge { max: ARCHIVE_BYTES_MAX });
     }
-    frame::check(bytes)?;
-    // Entries of one name are kept apart, so that none of them hides another.
-    let config = Config { archive_offset: ArchiveOffset::Known(0) };
-    let mut archive = ZipIterable::try_new(Cursor::new(bytes), config)
-        .map_err(|error| refused(&error))?
-        .enforce_header_consistency(true);
     let mut files = BTreeMap::new();
     let mut room = Room::of(bytes);
-    for entry in archive.files().map_err(|error| refused(&error))? {
-        let entry = entry.map_err(|error| refused(&error))?;
-        let name = name_of(&entry)?;
-        let content = content_of(entry, &name, bytes, &mut room)?;
-        if files.insert(name.clone(), content).is_some() {
-            return Err(PackageError::DuplicateFile(name));
+    for entry in frame::entries(bytes)? {
+        let content = content_of(&entry, &mut room)?;
+        if files.insert(entry.name.clone(), content).is_some() {
+            return Err(PackageError::DuplicateFile(entry.name));
         }
     }
     names::check_distinct(files.keys().map(String::as_str))?;
@@ -69,65 +60,42 @@ impl Room {
     }
 }
 
-/// Returns the name of an entry that is a plain file.
-fn name_of(entry: &ZipFileEntry<'_>) -> Result<String, PackageError> {
-    // A name with bytes that are no UTF-8 shows a replacement character here and is refused.
-    let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
-    let is_called_otherwise = entry.name().map_err(|error| refused(&error))? != name;
-    if entry.is_dir() {
-        return Err(PackageError::Archive(format!(
-            "'{name}' is a folder; only files are in it, with their whole names"
-        )));
+/// Returns the content of an entry. It must have the size that the archive says: so no more memory is taken than for that.
+fn content_of(entry: &Entry<'_>, room: &mut Room) -> Result<Vec<u8>, PackageError> {
+    let name = &entry.name;
+    let max = bytes_max(name);
+    if entry.size > max {
+        return Err(PackageError::TooLarge { name: name.clone(), max });
     }
-    names::check_name(&name)?;
-    let kind = entry.unix_mode().map_or(FILE_KIND, |mode| mode & KIND_BITS);
-    if entry.is_symlink() || (kind != FILE_KIND && kind != 0) {
-        return Err(PackageError::NotRegular(name));
+    room.take(entry.size)?;
+    let content = if entry.is_deflated { inflated(entry)? } else { entry.packed.to_vec() };
+    if length(&content) != entry.size {
+        return Err(refuse(format!("'{name}' has another size than the archive says")));
     }
-    if is_called_otherwise {
-        return Err(PackageError::Archive(format!("'{name}' has a second name")));
-    }
-    if entry.encrypted() {
-        return Err(PackageError::Archive(format!("'{name}' is encrypted")));
-    }
-    match entry.compression() {
-        CompressionMethod::Stored | CompressionMethod::Deflated => Ok(name),
-        _ => Err(PackageError::Archive(format!("'{name}' is neither stored nor deflated"))),
-    }
-}
-
-/// The bits of a Unix mode that say what a file is, and a plain file among them.
-const KIND_BITS: u32 = 0o170_000;
-const FILE_KIND: u32 = 0o100_000;
-
-/// Reads an entry to its end. It must have the size that the archive says: so no more memory is taken than for that.
-fn content_of(
-    entry: ZipFileEntry<'_>,
-    name: &str,
-    archive: &[u8],
-    room: &mut Room,
-) -> Result<Vec<u8>, PackageError> {
-    let (size, max) = (entry.size(), bytes_max(name));
-    if size > max {
-        return Err(PackageError::TooLarge { name: name.to_owned(), max });
-    }
-    room.take(size)?;
-    let unreadable =
-        |error: std::io::Error| PackageError::Archive(format!("'{name}' cannot be read: {error}"));
-    let mut source = Cursor::new(archive);
-    let mut file = entry.with_reader(&mut source, ZipReadOptions::new()).map_err(|error| refused(&error))?;
-    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.by_ref().take(size).read_to_end(&mut content).map_err(unreadable)?;
-    // The check sum is compared when nothing more comes.
-    let is_longer = file.read(&mut [0]).map_err(unreadable)? > 0;
-    if is_longer || length(&content) != size {
-        return Err(PackageError::Archive(format!("'{name}' has another size than the archive says")));
+    let mut crc = Crc::new();
+    crc.update(&content);
+    if crc.sum() != entry.crc {
+        return Err(refuse(format!("'{name}' cannot be read: its check sum is another one")));
     }
     Ok(content)
 }
 
-fn refused(error: &ZipError) -> PackageError {
-    PackageError::Archive(error.to_string())
+/// Inflates what was deflated, which must end where the archive says: some readers look for the next file behind it.
+fn inflated(entry: &Entry<'_>) -> Result<Vec<u8>, PackageError> {
+    let Entry { name, packed, size, .. } = entry;
+    let mut inflater = Decompress::new(false);
+    // One more, so that the end is reached, and a content that is too long is seen.
+    let mut content = Vec::with_capacity(usize::try_from(*size).unwrap_or(0) + 1);
+    let status = inflater
+        .decompress_vec(packed, &mut content, FlushDecompress::Finish)
+        .map_err(|error| refuse(format!("'{name}' cannot be read: {error}")))?;
+    if status != Status::StreamEnd {
+        return Err(refuse(format!("'{name}' is cut off, or larger than the archive says")));
+    }
+    if inflater.total_in() != length(packed) {
+        return Err(refuse(format!("'{name}' has bytes behind its content")));
+    }
+    Ok(content)
 }
 
 /// Returns an archive of these files, the same for the same files.

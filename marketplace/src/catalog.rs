@@ -25,7 +25,7 @@ pub use listing::{Archive, Catalog, ListedKey, Plugin, PluginVersion, Publisher}
 pub use plain::signs_plainly;
 pub use questions::is_lookalike;
 pub use revocation::{Action, Revocation, RevokedKind, Subject, VersionRange};
-pub use root::{Role, RoleName, Roles, Root, RootKey};
+pub use root::{Role, Roles, Root, RootKey};
 pub use signed::{Document, Signatures};
 pub use state::{Assurance, State, Unfit, WARNING_DAYS};
 pub use time::{Time, to_text as time_to_text};

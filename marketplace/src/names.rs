@@ -12,7 +12,10 @@ pub(crate) const NAME_DEPTH_MAX: usize = 6;
 /// Refuses what could leave the package, or name another file elsewhere.
 pub(crate) fn check_name(name: &str) -> Result<(), PackageError> {
     match fault(name) {
-        Some(reason) => Err(PackageError::FileName { name: name.to_owned(), reason }),
+        // Of a name that is too long, the beginning is enough to find it.
+        Some(reason) => {
+            Err(PackageError::FileName { name: name.chars().take(NAME_BYTES_MAX).collect(), reason })
+        }
         None => Ok(()),
     }
 }

@@ -18,7 +18,9 @@ impl Registry {
     /// Keys of all roles, a publisher's key, and two packages.
     fn new() -> Self {
         let registry = Self { folder: tempfile::tempdir().unwrap() };
-        for name in ["root-1", "root-2", "root-3", "root-4", "catalog", "timestamp", "timestamp-2"] {
+        for name in
+            ["root-1", "root-2", "root-3", "root-4", "catalog", "catalog-2", "timestamp", "timestamp-2"]
+        {
             let said = does(&["keygen", "--name", name, "--out", &registry.key(name)]);
             assert!(said.contains(&registry.public(name)), "{said}");
         }
@@ -241,7 +243,11 @@ fn rotates(registry: &Registry, state: &State) {
     // Offline, on a copy of the prepared root.
     let copy = registry.path("offline.json");
     std::fs::copy(registry.path("registry/draft/root.json"), &copy).unwrap();
-    does(&["sign", &copy.to_string_lossy(), "--key", &registry.key("root-3")]);
+    let said = does(&["sign", &copy.to_string_lossy()]);
+    assert!(said.contains("nothing was signed") && !registry.path("offline.json.sig").exists(), "{said}");
+    let said = does(&["sign", &copy.to_string_lossy(), "--key", &registry.key("root-3")]);
+    assert!(said.contains("root: 2 of these 3 keys") && said.contains(&registry.id("timestamp-2")), "{said}");
+    assert!(!said.contains(&registry.id("timestamp")), "it says what will be trusted: {said}");
     std::fs::copy(registry.path("offline.json.sig"), registry.path("registry/draft/root.json.sig")).unwrap();
     let said = does(&["sign", &home, "--key", &registry.key("root-1")]);
     assert!(said.contains("2.root.json is published"), "{said}");
@@ -263,7 +269,20 @@ fn rotates(registry: &Registry, state: &State) {
     assert!(said.contains("root 3") && said.contains("a server accepts this catalogue"), "{said}");
     // A mirror is what is served, and nothing else.
     does(&["verify", &registry.path("registry/public").to_string_lossy()]);
-    assert_eq!(registry.update(&state).unwrap().state.root_version(), Some(3));
+    let state = registry.update(&state).unwrap().state;
+    assert_eq!(state.root_version(), Some(3));
+
+    // A timestamp for a catalogue that no server takes any more is not made.
+    let catalog_2 = registry.public("catalog-2");
+    does(&["rotate", &home, "--role", "catalog", "--remove", &registry.id("catalog"), "--add", &catalog_2]);
+    does(&["sign", &home, "--key", &registry.key("root-2"), "--key", &registry.key("root-3")]);
+    refuses(
+        &["timestamp", &home, "--key", &registry.key("timestamp-2")],
+        "servers would refuse the published catalogue; 'publish' signs it anew",
+    );
+    let (catalog, timestamp) = (registry.key("catalog-2"), registry.key("timestamp-2"));
+    does(&["publish", &home, "--catalog-key", &catalog, "--timestamp-key", &timestamp]);
+    assert_eq!(registry.update(&state).unwrap().state.root_version(), Some(4));
 }
 
 #[test]

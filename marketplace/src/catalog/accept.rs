@@ -1,12 +1,14 @@
 //! What each step of an update believes, and in which order it looks: signatures come before any parser, and length and hash
 //! of a catalogue before both.
 
+use std::collections::BTreeSet;
+
 use super::error::{Refusal, Step};
 use super::listing::Catalog;
 use super::plain;
-use super::root::{RoleName, Root};
+use super::root::Root;
 use super::signed::{self, Document};
-use super::state::{KnownCatalog, KnownTimestamp, State, Trust};
+use super::state::{KnownCatalog, KnownTimestamp, Trust};
 use super::timestamp::{CatalogRef, Timestamp};
 use super::update::{Trusted, Update};
 use super::{CATALOG, TIMESTAMP, root_name};
@@ -29,12 +31,12 @@ impl Update {
         let Trusted::Root(current) = &self.trusted else { return Ok(()) };
         let expected = current.version.saturating_add(1);
         let file = root_name(expected);
-        signed::verify(Document::Root, &file, &content, signatures, &current.quorum(RoleName::Root))?;
+        signed::verify(Document::Root, &file, &content, signatures, current)?;
         let root = Root::parse(&file, &content)?;
         if root.version != expected {
             return Err(Refusal::Version { file, expected, found: root.version });
         }
-        signed::verify(Document::Root, &file, &content, signatures, &root.quorum(RoleName::Root))?;
+        signed::verify(Document::Root, &file, &content, signatures, &root)?;
         let problem = "it is no UTF-8".to_owned();
         let root_text = String::from_utf8(content).map_err(|_| Refusal::Format { file, problem })?;
         self.trusted = Trusted::Root(Box::new(root));
@@ -62,21 +64,15 @@ impl Update {
         let Trusted::Root(root) = &self.trusted else {
             return Err((Step::Timestamp, Refusal::Missing(TIMESTAMP.to_owned())));
         };
-        signed::verify(
-            Document::Timestamp,
-            TIMESTAMP,
-            content,
-            signatures,
-            &root.quorum(RoleName::Timestamp),
-        )
-        .map_err(at(Step::Timestamp))?;
+        let signers = signed::verify(Document::Timestamp, TIMESTAMP, content, signatures, root)
+            .map_err(at(Step::Timestamp))?;
         let timestamp = Timestamp::parse(content).map_err(at(Step::Timestamp))?;
         let found = KnownTimestamp {
             version: timestamp.version,
             sha256: sha256(content),
             signed: timestamp.signed,
             expires: timestamp.expires,
-            key_ids: root.key_ids(RoleName::Timestamp),
+            signers,
         };
         self.check_timestamp(&found).map_err(at(Step::Timestamp))?;
         if self.now < timestamp.signed {
@@ -109,10 +105,10 @@ impl Update {
     fn check_named(&self, listed: &CatalogRef) -> Result<(), Refusal> {
         let file = CATALOG.to_owned();
         match self.known_catalog() {
-            Some(known) if listed.version < known.version => {
-                Err(Refusal::Rollback { file, known: known.version, found: listed.version })
+            Some(known) if listed.version < known.file.version => {
+                Err(Refusal::Rollback { file, known: known.file.version, found: listed.version })
             }
-            Some(known) if listed.version == known.version && listed.sha256 != known.sha256 => {
+            Some(known) if listed.version == known.file.version && *listed != known.file => {
                 Err(Refusal::Replaced { file, version: listed.version })
             }
             _ => Ok(()),
@@ -136,7 +132,7 @@ impl Update {
     /// Whether the named catalogue is the known one, which then must not have expired.
     pub(crate) fn is_known(&self, listed: &CatalogRef) -> Result<bool, Refusal> {
         match self.known_catalog() {
-            Some(known) if listed.version == known.version => {
+            Some(known) if *listed == known.file => {
                 if known.expires <= self.now {
                     let file = CATALOG.to_owned();
                     return Err(Refusal::Expired { file, at: known.expires, now: self.now });
@@ -156,20 +152,13 @@ impl Update {
         signatures: &[u8],
     ) -> Result<Catalog, Refusal> {
         let Trusted::Root(root) = &self.trusted else { return Err(Refusal::Missing(file.to_owned())) };
-        signed::verify(Document::Catalog, file, content, signatures, &root.quorum(RoleName::Catalog))?;
-        let key_ids = root.key_ids(RoleName::Catalog);
+        let signers = signed::verify(Document::Catalog, file, content, signatures, root)?;
         let catalog = Catalog::parse(content)?;
         if catalog.version != listed.version {
             let file = file.to_owned();
             return Err(Refusal::Version { file, expected: listed.version, found: catalog.version });
         }
-        self.take_catalog(KnownCatalog {
-            version: catalog.version,
-            length: length(content),
-            sha256: listed.sha256.clone(),
-            expires: catalog.expires,
-            key_ids,
-        })?;
+        self.take_catalog(KnownCatalog { file: listed.clone(), expires: catalog.expires, signers })?;
         Ok(catalog)
     }
 
@@ -180,12 +169,10 @@ impl Update {
         if !plain::signs_plainly(key, content, signature) {
             return Err(Refusal::Threshold { file, needed: 1, found: 0 });
         }
-        let key_ids = State::pinned_key_ids(key);
         let catalog = Catalog::parse(content)?;
-        let found = CatalogRef { version: catalog.version, length: length(content), sha256: sha256(content) };
-        self.check_named(&found)?;
-        let CatalogRef { version, length, sha256 } = found;
-        self.take_catalog(KnownCatalog { version, length, sha256, expires: catalog.expires, key_ids })?;
+        let file = CatalogRef { version: catalog.version, length: length(content), sha256: sha256(content) };
+        self.check_named(&file)?;
+        self.take_catalog(KnownCatalog { file, expires: catalog.expires, signers: BTreeSet::new() })?;
         Ok(catalog)
     }
 
@@ -197,19 +184,18 @@ impl Update {
         Ok(())
     }
 
-    /// The known timestamp, unless the keys of its role were replaced since. A step that accepted a new one is past asking.
+    /// The known timestamp, unless its keys were replaced since. It is asked for before a new one is accepted.
     fn known_timestamp(&self) -> Option<&KnownTimestamp> {
         let Trusted::Root(root) = &self.trusted else { return None };
-        self.new.timestamp.as_ref().filter(|known| known.key_ids == root.key_ids(RoleName::Timestamp))
+        self.new.timestamp.as_ref().filter(|known| root.is_enough(Document::Timestamp, &known.signers))
     }
 
     /// The known catalogue, in the same way.
     fn known_catalog(&self) -> Option<&KnownCatalog> {
-        let key_ids = match &self.trusted {
-            Trusted::Root(root) => root.key_ids(RoleName::Catalog),
-            Trusted::Key(key) => State::pinned_key_ids(key),
-        };
-        self.new.catalog.as_ref().filter(|known| known.key_ids == key_ids)
+        self.new.catalog.as_ref().filter(|known| match &self.trusted {
+            Trusted::Root(root) => root.is_enough(Document::Catalog, &known.signers),
+            Trusted::Key(_) => true,
+        })
     }
 }
 

@@ -6,6 +6,10 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::bounds::{
+    CATALOG_BYTES_MAX, CATEGORIES_MAX, PLUGIN_VERSIONS_MAX, PLUGINS_MAX, PUBLISHER_IDS_MAX,
+    PUBLISHER_KEYS_MAX, PUBLISHERS_MAX, SIGNERS_MAX,
+};
 use super::error::Refusal;
 use super::time::{self, Time};
 use super::{CATALOG, rules, strict};
@@ -27,12 +31,14 @@ pub struct Catalog {
     #[serde(with = "time")]
     pub expires: Time,
     /// Each id once.
+    #[serde(deserialize_with = "strict::list::<_, _, PUBLISHERS_MAX>")]
     pub publishers: Vec<Publisher>,
     /// Each id once.
+    #[serde(deserialize_with = "strict::list::<_, _, PLUGINS_MAX>")]
     pub plugins: Vec<Plugin>,
 }
 
-/// Who provides plugins.
+/// A person or company that provides plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Publisher {
@@ -41,8 +47,10 @@ pub struct Publisher {
     /// For people.
     pub name: String,
     /// Two keys of overlapping times are a rotation. A key belongs to one publisher.
+    #[serde(deserialize_with = "strict::list::<_, _, PUBLISHER_KEYS_MAX>")]
     pub keys: Vec<ListedKey>,
     /// Plugins that the keys may sign: exact ids, or beginnings that end with `*`.
+    #[serde(deserialize_with = "strict::list::<_, _, PUBLISHER_IDS_MAX>")]
     pub ids: Vec<String>,
 }
 
@@ -78,6 +86,7 @@ pub struct Plugin {
     pub description: String,
     /// Words such as `switching`: a-z, 0-9 and `-`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "strict::list::<_, _, CATEGORIES_MAX>")]
     pub categories: Vec<String>,
     pub license: String,
     /// An address of `https:` or `http:`.
@@ -87,6 +96,7 @@ pub struct Plugin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
     /// In any order, each once.
+    #[serde(deserialize_with = "strict::list::<_, _, PLUGIN_VERSIONS_MAX>")]
     pub versions: Vec<PluginVersion>,
 }
 
@@ -111,6 +121,7 @@ pub struct PluginVersion {
     pub yanked: bool,
     /// Ids of the publisher's keys that signed it, so that a revoked key is seen before anything is fetched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "strict::list::<_, _, SIGNERS_MAX>")]
     pub signed_by: Vec<String>,
     /// What it asks for, as its manifest says: a JSON object. What counts is the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +158,7 @@ impl Catalog {
 
     /// Parses a catalogue whose signatures were verified.
     pub fn parse(content: &[u8]) -> Result<Self, Refusal> {
-        let catalog: Self = strict::parse(CATALOG, content)?;
+        let catalog: Self = strict::parse(CATALOG, content, CATALOG_BYTES_MAX)?;
         rules::check(&catalog).map_err(|problem| Refusal::Format { file: CATALOG.to_owned(), problem })?;
         Ok(catalog)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{ROLE_KEYS_MAX, ROOT_BYTES_MAX, ROOT_KEYS_MAX};
 use super::error::Refusal;
-use super::signed::Quorum;
+use super::signed::Document;
 use super::time::{self, Time};
 use super::{root_name, strict};
 use crate::{keys, signature};
@@ -68,14 +68,6 @@ pub struct Role {
     pub threshold: usize,
 }
 
-/// Names a role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoleName {
-    Root,
-    Catalog,
-    Timestamp,
-}
-
 impl Root {
     /// A root of these keys and roles, which nothing has judged yet.
     #[must_use]
@@ -86,10 +78,7 @@ impl Root {
     /// Parses a root that is trusted: one whose signatures were verified, or the first one, which is a setting of the
     /// server. `file` names it in refusals.
     pub fn parse(file: &str, content: &[u8]) -> Result<Self, Refusal> {
-        if u64::try_from(content.len()).is_ok_and(|bytes| bytes > ROOT_BYTES_MAX) {
-            return Err(Refusal::TooLarge { file: file.to_owned(), max: ROOT_BYTES_MAX });
-        }
-        let root: Self = strict::parse(file, content)?;
+        let root: Self = strict::parse(file, content, ROOT_BYTES_MAX)?;
         root.check().map_err(|problem| Refusal::Format { file: file.to_owned(), problem })?;
         Ok(root)
     }
@@ -106,31 +95,30 @@ impl Root {
         root_name(self.version)
     }
 
-    /// A role by its name.
+    /// The role that signs a kind of file.
     #[must_use]
-    pub fn role(&self, name: RoleName) -> &Role {
-        match name {
-            RoleName::Root => &self.roles.root,
-            RoleName::Catalog => &self.roles.catalog,
-            RoleName::Timestamp => &self.roles.timestamp,
+    pub fn role(&self, document: Document) -> &Role {
+        match document {
+            Document::Root => &self.roles.root,
+            Document::Catalog => &self.roles.catalog,
+            Document::Timestamp => &self.roles.timestamp,
         }
     }
 
     /// Public keys of a role.
     #[must_use]
-    pub fn keys_of(&self, name: RoleName) -> Vec<[u8; 32]> {
-        let ids = &self.role(name).keyids;
+    pub fn keys_of(&self, document: Document) -> Vec<[u8; 32]> {
+        let ids = &self.role(document).keyids;
         let listed = self.keys.iter().filter(|key| ids.contains(&key.keyid));
         listed.filter_map(|key| keys::decode(&key.public)).collect()
     }
 
-    pub(crate) fn quorum(&self, name: RoleName) -> Quorum {
-        Quorum { keys: self.keys_of(name), threshold: self.role(name).threshold }
-    }
-
-    /// Ids of the keys of a role, in order: what was accepted under them is forgotten when they change.
-    pub(crate) fn key_ids(&self, name: RoleName) -> BTreeSet<String> {
-        self.role(name).keyids.iter().cloned().collect()
+    /// Whether the keys that signed a known file are still enough for its role. A file for which they are not is forgotten, so
+    /// that the version of a thief does not outlast the stolen key. A key that is only added makes nothing forgotten: else
+    /// old files by the other keys would be taken again.
+    pub(crate) fn is_enough(&self, document: Document, signers: &BTreeSet<String>) -> bool {
+        let role = self.role(document);
+        role.keyids.iter().filter(|id| signers.contains(*id)).count() >= role.threshold
     }
 
     fn check(&self) -> Result<(), String> {

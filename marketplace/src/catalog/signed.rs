@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use ed25519_dalek::SigningKey;
 
 use super::error::Refusal;
+use super::root::Root;
 use super::signature_name;
 use crate::signature::{self, Detached, Purpose, SIGNATURES_MAX};
 
-/// A kind of signed file. Signatures of one kind never fit another one.
+/// A kind of signed file, and the role that signs it. Signatures of one kind never fit another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Document {
     Root,
@@ -98,26 +99,20 @@ fn made_by(one: &Detached, keys: &[[u8; 32]], message: &[u8]) -> bool {
     keys.iter().any(|key| signature::key_id(key) == one.keyid && one.fits(key, message))
 }
 
-/// The keys of a role, and how many of them must sign.
-#[derive(Debug, Clone)]
-pub(crate) struct Quorum {
-    pub(crate) keys: Vec<[u8; 32]>,
-    pub(crate) threshold: usize,
-}
-
-/// Refuses a file that too few keys signed.
+/// Refuses a file that too few keys of its role in this root signed. Returns the ids of those that did.
 pub(crate) fn verify(
     document: Document,
     file: &str,
     content: &[u8],
     signatures: &[u8],
-    quorum: &Quorum,
-) -> Result<(), Refusal> {
+    root: &Root,
+) -> Result<BTreeSet<String>, Refusal> {
     let signatures = Signatures::parse(signatures)
         .map_err(|problem| Refusal::SignatureFormat { file: signature_name(file), problem })?;
-    let found = signatures.signers(document, content, &quorum.keys).len();
-    if found < quorum.threshold {
-        return Err(Refusal::Threshold { file: file.to_owned(), needed: quorum.threshold, found });
+    let signers = signatures.signers(document, content, &root.keys_of(document));
+    let (needed, found) = (root.role(document).threshold, signers.len());
+    if found < needed {
+        return Err(Refusal::Threshold { file: file.to_owned(), needed, found });
     }
-    Ok(())
+    Ok(signers)
 }

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::error::Refusal;
 use super::listing::Catalog;
 use super::revocation::{self, Revocation, Subject};
-use super::root::{RoleName, Root};
+use super::root::Root;
+use super::signed::Document;
 use super::time::{Time, to_text};
+use super::timestamp::CatalogRef;
 use super::{CATALOG, TIMESTAMP};
-use crate::signature;
-use crate::verify::{length, sha256};
+use crate::verify::sha256;
 
 /// Days without a good timestamp after which a server warns.
 pub const WARNING_DAYS: i64 = 90;
@@ -58,19 +59,17 @@ pub(crate) struct KnownTimestamp {
     pub(crate) sha256: String,
     pub(crate) signed: Time,
     pub(crate) expires: Time,
-    /// Keys of the role at that time.
-    pub(crate) key_ids: BTreeSet<String>,
+    /// Ids of the keys that signed it.
+    pub(crate) signers: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KnownCatalog {
-    pub(crate) version: u64,
-    pub(crate) length: u64,
-    pub(crate) sha256: String,
+    pub(crate) file: CatalogRef,
     pub(crate) expires: Time,
-    /// Keys of the role at that time.
-    pub(crate) key_ids: BTreeSet<String>,
+    /// Ids of the keys that signed it; none where one key is pinned.
+    pub(crate) signers: BTreeSet<String>,
 }
 
 /// Why nothing new may be installed from a catalogue. What is installed goes on.
@@ -167,13 +166,13 @@ impl State {
     /// Version of the catalogue.
     #[must_use]
     pub fn catalog_version(&self) -> Option<u64> {
-        self.catalog.as_ref().map(|known| known.version)
+        self.catalog.as_ref().map(|known| known.file.version)
     }
 
     /// SHA-256 of the catalogue, lower-case hex.
     #[must_use]
     pub fn catalog_sha256(&self) -> Option<&str> {
-        self.catalog.as_ref().map(|known| known.sha256.as_str())
+        self.catalog.as_ref().map(|known| known.file.sha256.as_str())
     }
 
     /// When an update ended well for the last time.
@@ -197,7 +196,7 @@ impl State {
     /// Parses the catalogue that is stored beside the state, which must be the very bytes of the last update.
     pub fn open_catalog(&self, content: &[u8]) -> Result<Catalog, Refusal> {
         let known = self.catalog.as_ref().ok_or_else(|| Refusal::Missing(CATALOG.to_owned()))?;
-        if length(content) != known.length || sha256(content) != known.sha256 {
+        if sha256(content) != known.file.sha256 {
             return Err(Refusal::Hash(CATALOG.to_owned()));
         }
         Catalog::parse(content)
@@ -212,8 +211,8 @@ impl State {
             if now < timestamp.signed {
                 return Err(Unfit::Clock { now, signed: timestamp.signed });
             }
-            if timestamp.key_ids != root.key_ids(RoleName::Timestamp)
-                || catalog.key_ids != root.key_ids(RoleName::Catalog)
+            if !root.is_enough(Document::Timestamp, &timestamp.signers)
+                || !root.is_enough(Document::Catalog, &catalog.signers)
             {
                 return Err(Unfit::Replaced);
             }
@@ -235,10 +234,5 @@ impl State {
 
     fn parsed_root(&self) -> Option<Root> {
         self.root().and_then(|text| Root::parse("the stored root", text.as_bytes()).ok())
-    }
-
-    /// Ids of the pinned key, as a role of one key has them.
-    pub(crate) fn pinned_key_ids(key: &[u8; 32]) -> BTreeSet<String> {
-        BTreeSet::from([signature::key_id(key)])
     }
 }

@@ -1,13 +1,20 @@
 //! Reading JSON of which the signature was verified: one meaning, bounded texts.
 
-use serde::de::DeserializeOwned;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::bounds::{DEPTH_MAX, VERSION_MAX};
 use super::error::Refusal;
 use crate::json::{self, StrictError};
+use crate::verify::length;
 
-/// Parses a file of which no key occurs twice, and no member is unknown.
-pub(crate) fn parse<T: DeserializeOwned>(file: &str, content: &[u8]) -> Result<T, Refusal> {
+/// Parses a file that is not too large, of which no key occurs twice and no member is unknown.
+pub(crate) fn parse<T: DeserializeOwned>(file: &str, content: &[u8], bytes_max: u64) -> Result<T, Refusal> {
+    if length(content) > bytes_max {
+        return Err(Refusal::TooLarge { file: file.to_owned(), max: bytes_max });
+    }
     let refused = |problem: String| Refusal::Format { file: file.to_owned(), problem };
     json::check_strict(content, DEPTH_MAX).map_err(|error| {
         refused(match error {
@@ -17,6 +24,36 @@ pub(crate) fn parse<T: DeserializeOwned>(file: &str, content: &[u8]) -> Result<T
         })
     })?;
     serde_json::from_slice(content).map_err(|error| refused(error.to_string()))
+}
+
+/// Parses a list of at most `MAX` entries. What comes after them is not read, so that it takes no memory.
+pub(crate) fn list<'de, D, T, const MAX: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_seq(List::<T, MAX>(PhantomData))
+}
+
+struct List<T, const MAX: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for List<T, MAX> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MAX} entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = entries.next_element()? {
+            if list.len() == MAX {
+                return Err(A::Error::custom(format!("a list has more than {MAX} entries")));
+            }
+            list.push(entry);
+        }
+        Ok(list)
+    }
 }
 
 /// Says what is wrong with the version of a file.

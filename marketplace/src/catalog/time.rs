@@ -22,7 +22,8 @@ pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
     let text = String::deserialize(deserializer)?;
     let time = NaiveDateTime::parse_from_str(&text, FORM).map(|time| time.and_utc()).ok();
-    // The parser takes signs and spaces, too; what is not written back as it was is refused.
-    time.filter(|time| to_text(time) == text)
+    // The parser takes signs, spaces, other lengths of years and second 60, too.
+    let is_plain = |time: &Time| text.len() == 20 && time.timestamp_subsec_nanos() == 0;
+    time.filter(|time| is_plain(time) && to_text(time) == text)
         .ok_or_else(|| D::Error::custom("a time is written as '2027-01-15T00:00:00Z'"))
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{CATALOG_BYTES_MAX, REVOCATIONS_MAX, TIMESTAMP_DAYS_MAX};
+use super::bounds::{CATALOG_BYTES_MAX, REVOCATIONS_MAX, TIMESTAMP_BYTES_MAX, TIMESTAMP_DAYS_MAX};
 use super::error::Refusal;
 use super::revocation::Revocation;
 use super::time::{self, Time};
@@ -60,7 +60,7 @@ impl Timestamp {
 
     /// Parses a timestamp whose signatures were verified.
     pub fn parse(content: &[u8]) -> Result<Self, Refusal> {
-        let timestamp: Self = strict::parse(TIMESTAMP, content)?;
+        let timestamp: Self = strict::parse(TIMESTAMP, content, TIMESTAMP_BYTES_MAX)?;
         timestamp.check().map_err(|problem| Refusal::Format { file: TIMESTAMP.to_owned(), problem })?;
         Ok(timestamp)
     }

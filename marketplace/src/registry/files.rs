@@ -18,7 +18,7 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let aside = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let result = write_new(&aside, content).and_then(|()| std::fs::rename(&aside, path));
     if result.is_err() {
-        // What is left of it is in nobody's way.
+        // The error that is reported is the first one.
         let _ = std::fs::remove_file(&aside);
     }
     result?;

@@ -6,13 +6,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
 use heddle_marketplace::PublisherKey;
 use heddle_marketplace::catalog::bounds::{CATALOG_BYTES_MAX, TIMESTAMP_BYTES_MAX};
 use heddle_marketplace::catalog::{
-    CATALOG, Catalog, CatalogRef, Document, RoleName, Root, Signatures, TIMESTAMP, Time, Timestamp,
-    catalog_name, signature_name, time_to_text,
+    CATALOG, Catalog, CatalogRef, Document, Root, Signatures, TIMESTAMP, Time, Timestamp, catalog_name,
+    signature_name, time_to_text,
 };
 
 use crate::packages::sha256;
@@ -57,12 +57,8 @@ impl Publish {
         catalog.version = next_version(&registry)?;
         catalog.expires = later(now, self.days)?;
         let content = catalog.to_bytes();
-        ensure!(
-            u64::try_from(content.len())? <= CATALOG_BYTES_MAX,
-            "the catalogue has more than {CATALOG_BYTES_MAX} bytes"
-        );
         let catalog = Catalog::parse(&content)?;
-        let signatures = signed(&registry, RoleName::Catalog, &content, &catalog_keys)?;
+        let signatures = signed(&registry, Document::Catalog, &content, &catalog_keys)?;
         // What can be refused is refused before anything is written.
         let timestamp =
             prepared(&registry, now, self.timestamp_days, named(&catalog, &content)?, &timestamp_keys)?;
@@ -85,7 +81,10 @@ impl Publish {
 impl Renew {
     pub(crate) fn execute(self, now: Time) -> anyhow::Result<()> {
         let registry = Registry::open(&self.folder)?;
-        let content = files::get(&registry.public(CATALOG), CATALOG_BYTES_MAX)?;
+        let served = registry.served(CATALOG, CATALOG_BYTES_MAX)?;
+        let (content, signatures) = served.context("no catalogue is published; 'publish' does it")?;
+        check_signers(&registry.root()?, Document::Catalog, &content, &signatures)
+            .context("servers would refuse the published catalogue; 'publish' signs it anew")?;
         let catalog = Catalog::parse(&content)?;
         let (content, signatures) =
             prepared(&registry, now, self.days, named(&catalog, &content)?, &keys::load(&self.keys)?)?;
@@ -144,12 +143,8 @@ fn prepared(
     let version = last.map_or(1, |last| last.version + 1);
     let timestamp = Timestamp::new(version, now, later(now, days)?, catalog, revocations);
     let content = timestamp.to_bytes();
-    ensure!(
-        u64::try_from(content.len())? <= TIMESTAMP_BYTES_MAX,
-        "the timestamp has more than {TIMESTAMP_BYTES_MAX} bytes"
-    );
     Timestamp::parse(&content)?;
-    let signatures = signed(registry, RoleName::Timestamp, &content, secret)?;
+    let signatures = signed(registry, Document::Timestamp, &content, secret)?;
     Ok((content, signatures))
 }
 
@@ -157,7 +152,7 @@ fn prepared(
 /// before and after that root is published.
 fn signed(
     registry: &Registry,
-    role: RoleName,
+    document: Document,
     content: &[u8],
     secret: &[PublisherKey],
 ) -> anyhow::Result<Signatures> {
@@ -166,38 +161,40 @@ fn signed(
     let accepted: Vec<[u8; 32]> = [Some(&root), next.as_ref().map(|next| &next.root)]
         .into_iter()
         .flatten()
-        .flat_map(|root| root.keys_of(role))
+        .flat_map(|root| root.keys_of(document))
         .collect();
-    let document = document_of(role);
     let mut signatures = Signatures::default();
     for key in secret {
         ensure!(
             accepted.contains(&key.trusted().key),
             "'{}' is no key for the {}",
             key.publisher(),
-            said(role)
+            said(document)
         );
         signatures.sign(document, content, key.signing()).map_err(|problem| anyhow!(problem))?;
     }
-    let (found, needed) =
-        (signatures.signers(document, content, &root.keys_of(role)).len(), root.role(role).threshold);
-    ensure!(found >= needed, "{needed} keys must sign the {}, and {found} did", said(role));
+    check_signers(&root, document, content, &signatures)?;
     Ok(signatures)
 }
 
-fn document_of(role: RoleName) -> Document {
-    match role {
-        RoleName::Root => Document::Root,
-        RoleName::Catalog => Document::Catalog,
-        RoleName::Timestamp => Document::Timestamp,
-    }
+/// Refuses a file that servers would refuse, because too few keys of the published root signed it.
+fn check_signers(
+    root: &Root,
+    document: Document,
+    content: &[u8],
+    signatures: &Signatures,
+) -> anyhow::Result<()> {
+    let found = signatures.signers(document, content, &root.keys_of(document)).len();
+    let needed = root.role(document).threshold;
+    ensure!(found >= needed, "{needed} keys must sign the {}, and {found} did", said(document));
+    Ok(())
 }
 
-fn said(role: RoleName) -> &'static str {
-    match role {
-        RoleName::Root => "root",
-        RoleName::Catalog => "catalogue",
-        RoleName::Timestamp => "timestamp",
+fn said(document: Document) -> &'static str {
+    match document {
+        Document::Root => "root",
+        Document::Catalog => "catalogue",
+        Document::Timestamp => "timestamp",
     }
 }
 
@@ -208,13 +205,12 @@ fn replace(
     content: &[u8],
     mut signatures: Signatures,
 ) -> anyhow::Result<()> {
-    let (name, role, bytes_max) = match document {
-        Document::Timestamp => (TIMESTAMP, RoleName::Timestamp, TIMESTAMP_BYTES_MAX),
-        Document::Catalog | Document::Root => (CATALOG, RoleName::Catalog, CATALOG_BYTES_MAX),
+    let (name, bytes_max) = match document {
+        Document::Timestamp => (TIMESTAMP, TIMESTAMP_BYTES_MAX),
+        Document::Catalog | Document::Root => (CATALOG, CATALOG_BYTES_MAX),
     };
     if let Some((old, mut of_old)) = registry.served(name, bytes_max)? {
-        let root: Root = registry.root()?;
-        of_old.retain(document, &old, &root.keys_of(role));
+        of_old.retain(document, &old, &registry.root()?.keys_of(document));
         signatures.extend(of_old);
     }
     files::write(&registry.public(&signature_name(name)), &signatures.to_bytes())?;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use heddle_marketplace::PublisherKey;
 use heddle_marketplace::catalog::bounds::ROOT_BYTES_MAX;
 use heddle_marketplace::catalog::{
-    Catalog, Document, Role, RoleName, Roles, Root, RootKey, Signatures, Time, signature_name, time_to_text,
+    Catalog, Document, Role, Roles, Root, RootKey, Signatures, Time, signature_name, time_to_text,
 };
 
 use crate::registry::{Registry, SignedRoot, signatures_beside};
@@ -71,7 +71,7 @@ pub(crate) struct Rotate {
 
 #[derive(Args)]
 pub(crate) struct Sign {
-    /// The registry; or a copy of `draft/root.json`, which gets its signatures beside it and is not published
+    /// The registry; or a copy of `draft/root.json`, which is shown, gets its signatures beside it and is not published
     path: PathBuf,
     #[arg(long = "key")]
     keys: Vec<PathBuf>,
@@ -100,7 +100,7 @@ impl Rotate {
         let mut root = registry.root()?;
         root.version += 1;
         root.expires = later(now, self.days)?;
-        let mut role = root.role(self.role.name()).clone();
+        let mut role = root.role(self.role.document()).clone();
         for id in &self.removed {
             let before = role.keyids.len();
             role.keyids.retain(|known| known != id);
@@ -138,11 +138,11 @@ impl Sign {
 }
 
 impl RoleArgument {
-    fn name(self) -> RoleName {
+    fn document(self) -> Document {
         match self {
-            Self::Root => RoleName::Root,
-            Self::Catalog => RoleName::Catalog,
-            Self::Timestamp => RoleName::Timestamp,
+            Self::Root => Document::Root,
+            Self::Catalog => Document::Catalog,
+            Self::Timestamp => Document::Timestamp,
         }
     }
 }
@@ -182,7 +182,7 @@ fn add_signatures(registry: &Registry, mut next: SignedRoot, secret: &[Publisher
         "the prepared root is not the next one; 'rotate' prepares it anew"
     );
     let chain: Vec<&Root> = before.iter().chain([&next.root]).collect();
-    let accepted: Vec<[u8; 32]> = chain.iter().flat_map(|root| root.keys_of(RoleName::Root)).collect();
+    let accepted: Vec<[u8; 32]> = chain.iter().flat_map(|root| root.keys_of(Document::Root)).collect();
     for key in secret {
         ensure!(accepted.contains(&key.trusted().key), "'{}' is no key of the role 'root'", key.publisher());
         next.signatures
@@ -193,8 +193,8 @@ fn add_signatures(registry: &Registry, mut next: SignedRoot, secret: &[Publisher
     registry.keep_next_root(&next)?;
     let mut is_complete = true;
     for root in chain {
-        let signers = next.signatures.signers(Document::Root, &next.content, &root.keys_of(RoleName::Root));
-        let needed = root.role(RoleName::Root).threshold;
+        let signers = next.signatures.signers(Document::Root, &next.content, &root.keys_of(Document::Root));
+        let needed = root.role(Document::Root).threshold;
         is_complete &= signers.len() >= needed;
         say(&format!(
             "{} has {} of {needed} signatures by the keys of {}",
@@ -210,10 +210,25 @@ fn add_signatures(registry: &Registry, mut next: SignedRoot, secret: &[Publisher
     say(&format!("{} is published and expires at {}", next.root.name(), time_to_text(&next.root.expires)))
 }
 
+/// Says which keys servers would trust after this root. A person who signs on an offline machine sees it nowhere else.
+fn show(root: &Root) -> anyhow::Result<()> {
+    say(&format!("{} expires at {}", root.name(), time_to_text(&root.expires)))?;
+    for (name, role) in
+        [("root", &root.roles.root), ("catalog", &root.roles.catalog), ("timestamp", &root.roles.timestamp)]
+    {
+        let keys = role.keyids.iter().map(|id| format!("\n    {id}")).collect::<String>();
+        say(&format!("  {name}: {} of these {} keys{keys}", role.threshold, role.keyids.len()))?;
+    }
+    Ok(())
+}
+
 fn sign_copy(path: &Path, secret: &[PublisherKey]) -> anyhow::Result<()> {
-    ensure!(!secret.is_empty(), "'--key' names the key that signs");
     let content = files::get(path, ROOT_BYTES_MAX)?;
     let root = Root::parse("the root", &content)?;
+    show(&root)?;
+    if secret.is_empty() {
+        return say("nothing was signed: '--key' names the key that signs");
+    }
     let mut signatures = signatures_beside(path)?;
     for key in secret {
         signatures.sign(Document::Root, &content, key.signing()).map_err(|problem| anyhow!(problem))?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use heddle_marketplace::COMPONENT_BYTES_MAX;
 use heddle_marketplace::catalog::bounds::ROOT_BYTES_MAX;
 use heddle_marketplace::catalog::{
     Catalog, Next, PluginVersion, State, Time, Update, root_name, time_to_text,
@@ -70,8 +71,7 @@ fn check_files(folder: &Path, catalog: &Catalog) -> anyhow::Result<()> {
             check_package(folder, version).with_context(|| format!("'{}' {}", plugin.id, version.version))?;
         }
         if let Some(icon) = &plugin.icon {
-            let content =
-                std::fs::read(folder.join(icon)).with_context(|| format!("'{icon}' cannot be read"))?;
+            let content = files::get(&folder.join(icon), COMPONENT_BYTES_MAX)?;
             ensure!(icon.contains(&sha256(&content)), "'{icon}' is not the icon of '{}'", plugin.id);
         }
     }

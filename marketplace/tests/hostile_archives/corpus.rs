@@ -7,7 +7,7 @@ use super::writer::{Entry, FILE, Parts, archive, deflated, end, record, stored};
 pub(crate) type Hostile = (&'static str, Vec<u8>, &'static str);
 
 pub(crate) fn all() -> Vec<Hostile> {
-    [sizes(), names(), kinds(), records(), framing(), floods()].concat()
+    [sizes(), names(), kinds(), records(), contents(), fields(), framing(), floods()].concat()
 }
 
 /// Files that are larger than they seem, or too many.
@@ -31,7 +31,7 @@ fn sizes() -> Vec<Hostile> {
         ("bombs in an archive", archive(&nested), "ArchiveRatio"),
         ("70,000 files", archive(&many), "TooManyFiles"),
         ("257 files", archive(&few), "TooManyFiles"),
-        ("a size that is too small", archive(&[small]), "'a' cannot be read: File is larger"),
+        ("a size that is too small", archive(&[small]), "'a' is cut off, or larger"),
         ("a size that is too large", archive(&[large]), "'a' has another size than the archive says"),
         ("a size that is far too large", archive(&[larger]), "ArchiveRatio"),
         ("a size beyond every bound", archive(&[huge]), "TooLarge"),
@@ -85,8 +85,8 @@ fn names() -> Vec<Hostile> {
     all.extend([
         ("a name that is no UTF-8", archive(&[no_utf8]), "FileName"),
         ("a second name in a field", archive(&[second]), "Archive("),
-        ("another name in front of the content", archive(&[local]), "filename mismatch"),
-        ("a longer name in front of the content", archive(&[longer]), "filename mismatch"),
+        ("another name in front of the content", archive(&[local]), "says other things"),
+        ("a longer name in front of the content", archive(&[longer]), "says other things"),
         ("one name twice", archive(&[stored("m.json", b"1"), stored("m.json", b"2")]), "DuplicateFile"),
         (
             "one name in two cases",
@@ -110,9 +110,16 @@ fn utf8(entry: Entry) -> Entry {
 /// Entries that are no plain files.
 fn kinds() -> Vec<Hostile> {
     let of_mode = |name: &str, mode: u32| archive(&[Entry { mode, ..stored(name, b"/etc/passwd") }]);
+    // Made on a Mac, whose links are those of Unix to some readers.
+    let mut of_mac = Parts::of(&[Entry { mode: 0o120_777, ..stored("link", b"/etc/passwd") }]);
+    of_mac.directory[5] = 19;
+    let mut of_dos = Parts::of(&[stored("dir", b"x")]);
+    of_dos.directory[38] = 0x10;
     let links = [Entry { mode: 0o120_777, ..stored("dir", b"/tmp") }, stored("dir/file", b"x")];
     vec![
         ("a link", of_mode("link", 0o120_777), "NotRegular"),
+        ("a link of another system", of_mac.whole(), "NotRegular"),
+        ("a folder of another system", of_dos.whole(), "NotRegular"),
         ("a link as a folder", archive(&links), "NotRegular"),
         ("a device", of_mode("dev", 0o020_666), "NotRegular"),
         ("a disk", of_mode("disk", 0o060_666), "NotRegular"),
@@ -126,59 +133,89 @@ fn kinds() -> Vec<Hostile> {
     ]
 }
 
+/// An archive of one plain file that was changed.
+fn changed(change: impl FnOnce(&mut Entry)) -> Vec<u8> {
+    let mut entry = stored("a.txt", b"hello");
+    change(&mut entry);
+    archive(&[entry])
+}
+
 /// Records that do not fit their files.
 fn records() -> Vec<Hostile> {
-    let plain = stored("a.txt", b"hello");
-    let of = |change: &dyn Fn(&mut Entry)| {
-        let mut entry = plain.clone();
-        change(&mut entry);
-        archive(&[entry])
-    };
     // What only the record of the directory says.
     let differing = |at: usize, value: u8| {
         let mut parts = Parts::of(&[stored("a.txt", b"hello")]);
         parts.directory[at] = value;
         parts.whole()
     };
-    let mut cut = deflated("a.txt", &[7; 1_000]);
-    cut.content.truncate(cut.content.len() - 3);
     let mut descriptor = stored("a.txt", b"hello");
     (descriptor.flags, descriptor.descriptor) = (1 << 3, Some(b"PK\x07\x08".to_vec()));
-    let mut lying = Parts::of(&[descriptor.clone()]);
+    let mut lying = Parts::of(&[descriptor]);
+    let mut lying_in_front = lying.clone();
+    lying_in_front.files[18] = 4;
     let last = lying.files.len() - 1;
     lying.files[last] ^= 1;
-    // The field for large files, which no package needs.
-    let mut wide = stored("a.txt", b"hello");
-    wide.size = u32::MAX;
-    wide.extra = [&b"\x01\0\x08\0"[..], &5_u64.to_le_bytes()].concat();
     vec![
-        ("a wrong check sum", of(&|entry| entry.crc ^= 1), "'a.txt' cannot be read"),
-        ("an encrypted file", of(&|entry| entry.flags = 1), "'a.txt' is encrypted"),
-        ("a strongly encrypted file", of(&|entry| entry.flags = 1 | 1 << 6), "'a.txt' is encrypted"),
-        ("an unknown method", of(&|entry| entry.method = 99), "Archive("),
-        (
-            "a method that packages do not have",
-            of(&|entry| entry.method = 12),
-            "is neither stored nor deflated",
-        ),
-        ("no deflated content", of(&|entry| entry.method = 8), "Archive("),
-        ("a content that is cut off", archive(&[cut]), "Archive("),
-        ("another method in the directory", differing(10, 8), "Archive("),
-        ("another check sum in the directory", differing(16, 0), "Archive("),
-        (
-            "another packed size in the directory",
-            differing(20, 4),
-            "bytes between its files and its directory",
-        ),
+        ("a file that is patched", changed(|entry| entry.flags = 1 << 5), "has flags"),
+        ("a file whose names are masked", changed(|entry| entry.flags = 1 << 13), "has flags"),
+        ("other flags in the directory", differing(8, 2), "says other things"),
+        ("another method in the directory", differing(10, 8), "says other things"),
+        ("another time in the directory", differing(12, 1), "says other things"),
+        ("another check sum in the directory", differing(16, 0), "says other things"),
+        ("another packed size in the directory", differing(20, 4), "says other things"),
         ("a packed size beyond the files", differing(21, 1), "is not where its directory says"),
-        ("another size in the directory", differing(24, 4), "Archive("),
+        ("another size in the directory", differing(24, 4), "says other things"),
+        ("a file on another disk", differing(34, 1), "a part of several"),
         ("another place in the directory", differing(42, 1), "is not where its directory says"),
         ("a place beyond the files", differing(45, 0xff), "is not where its directory says"),
         ("a record that is none", differing(0, 0), "fewer files than its end says"),
         ("a name that goes on behind the directory", differing(29, 1), "its directory is cut off"),
         ("other sizes behind the content", lying.whole(), "other sizes than its directory says"),
-        ("sizes for large files", archive(&[wide]), "Archive("),
+        ("another size in front of it", lying_in_front.whole(), "says other things"),
     ]
+}
+
+/// Contents that are not what their record says.
+fn contents() -> Vec<Hostile> {
+    let mut cut = deflated("a.txt", &[7; 1_000]);
+    cut.content.truncate(cut.content.len() - 3);
+    let mut longer = deflated("a.txt", &[7; 1_000]);
+    longer.content.push(0);
+    // A reader that goes from the front finds a second file behind the deflated one.
+    let mut hiding = deflated("a.txt", &[7; 1_000]);
+    let sizes = [hiding.crc, u32::try_from(hiding.content.len()).unwrap(), hiding.size];
+    hiding.content.extend(b"PK\x07\x08");
+    hiding.content.extend(sizes.iter().flat_map(|number| number.to_le_bytes()));
+    hiding.content.extend(Parts::of(&[stored("evil.txt", b"evil")]).files);
+    (hiding.flags, hiding.descriptor) = (1 << 3, Some(b"PK\x07\x08".to_vec()));
+    vec![
+        ("a wrong check sum", changed(|entry| entry.crc ^= 1), "'a.txt' cannot be read"),
+        ("an encrypted file", changed(|entry| entry.flags = 1), "'a.txt' is encrypted"),
+        ("a strongly encrypted file", changed(|entry| entry.flags = 1 | 1 << 6), "'a.txt' is encrypted"),
+        ("an unknown method", changed(|entry| entry.method = 99), "is neither stored nor deflated"),
+        ("a method of other archives", changed(|entry| entry.method = 12), "is neither stored nor deflated"),
+        ("no deflated content", changed(|entry| entry.method = 8), "'a.txt' cannot be read"),
+        ("a content that is cut off", archive(&[cut]), "'a.txt' is cut off"),
+        ("a byte behind a deflated content", archive(&[longer]), "bytes behind its content"),
+        ("a file behind a deflated content", archive(&[hiding]), "bytes behind its content"),
+    ]
+}
+
+/// Comments and fields that readers could go by.
+fn fields() -> Vec<Hostile> {
+    let of_large = [&b"\x01\0\x08\0"[..], &5_u64.to_le_bytes()].concat();
+    let wide = changed(|entry| (entry.size, entry.extra) = (u32::MAX, of_large));
+    let mut all = vec![
+        ("a comment of a file", changed(|entry| entry.comment = b"more".to_vec()), "has a comment"),
+        ("sizes for large files", wide, "has a field"),
+    ];
+    let long = [&b"UT\xc8\0"[..], &[0; 200]].concat();
+    for field in [b"\xfe\xca\0\0".to_vec(), b"UT\x09\0\x01".to_vec(), b"UT\x05".to_vec(), long] {
+        let in_front = changed(|entry| entry.local_extra.clone_from(&field));
+        all.push(("a strange field in front of a content", in_front, "has a field"));
+        all.push(("a strange field in the directory", changed(|entry| entry.extra = field), "has a field"));
+    }
+    all
 }
 
 /// Archives with more than their files.
@@ -230,7 +267,12 @@ fn framing() -> Vec<Hostile> {
         ("a directory on another disk", of_end(6, 1), "a part of several"),
         ("files on other disks", of_end(8, 1), "a part of several"),
         ("an end for large archives", large(), "between its directory and its end"),
-        ("an end for large archives in a comment", large_in_comment(), "TooManyFiles"),
+        (
+            "an end for large archives in a comment",
+            large_in(|entry, end| entry.comment = end),
+            "has a comment",
+        ),
+        ("an end for large archives in a field", large_in(|entry, end| entry.extra = end), "has a field"),
     ]
 }
 
@@ -258,15 +300,10 @@ fn large() -> Vec<u8> {
         .concat()
 }
 
-/// The same as the comment of a file: readers that look for it find another number of files.
-fn large_in_comment() -> Vec<u8> {
+/// The same within the record of a file: readers that look for it find a directory of its choice.
+fn large_in(put: impl Fn(&mut Entry, Vec<u8>)) -> Vec<u8> {
     let parts = Parts::of(&[stored("a.txt", b"hello")]);
-    let mut entry = stored("a.txt", b"hello");
-    entry.comment = large_end(&parts, parts.files.len() + parts.directory.len());
-    let mut bytes = archive(&[entry]);
-    let end_at = bytes.len() - 22;
-    bytes[end_at + 8..end_at + 12].fill(0xff);
-    bytes
+    changed(|entry| put(entry, large_end(&parts, parts.files.len() + parts.directory.len())))
 }
 
 /// What makes a reader search, or read one thing many times.
@@ -298,11 +335,11 @@ fn floods() -> Vec<Hostile> {
     vec![
         ("1,000 records of one file", shared(1_000, &|_| "k".to_owned()), "TooManyFiles"),
         ("200 records of one file", shared(200, &|_| "k".to_owned()), "two of its files share bytes"),
-        ("200 names of one file", shared(200, &|n| format!("k{n}")), "two of its files share bytes"),
+        ("200 names of one file", shared(200, &|n| format!("k{n}")), "says other things"),
         ("a file within a file", nested.whole(), "two of its files share bytes"),
         ("beginnings of records", flood(b"PK\x01\x02"), "fewer files than its end says"),
         ("beginnings of ends", flood(b"PK\x05\x06"), "fewer files than its end says"),
         ("beginnings of ends for large archives", flood(b"PK\x06\x06"), "fewer files than its end says"),
-        ("a directory of beginnings", with_records, "Archive("),
+        ("a directory of beginnings", with_records, "FileName"),
     ]
 }

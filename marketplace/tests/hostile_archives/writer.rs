@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) descriptor: Option<Vec<u8>>,
     /// Extra field of its record in the directory.
     pub(crate) extra: Vec<u8>,
+    /// Extra field in front of the content.
+    pub(crate) local_extra: Vec<u8>,
     /// Comment of its record in the directory.
     pub(crate) comment: Vec<u8>,
 }
@@ -44,6 +46,7 @@ pub(crate) fn stored(name: &str, content: &[u8]) -> Entry {
         mode: FILE,
         descriptor: None,
         extra: Vec::new(),
+        local_extra: Vec::new(),
         comment: Vec::new(),
     }
 }
@@ -55,6 +58,7 @@ pub(crate) fn deflated(name: &str, content: &[u8]) -> Entry {
 }
 
 /// Where the files, the directory and the end of an archive begin, and how many files it has.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) files: Vec<u8>,
     pub(crate) directory: Vec<u8>,
@@ -97,8 +101,9 @@ fn file(entry: &Entry) -> Vec<u8> {
     let mut bytes = b"PK\x03\x04".to_vec();
     shorts(&mut bytes, &[20, entry.flags, entry.method, 0, 0x5821]);
     longs(&mut bytes, if entry.descriptor.is_some() { &[0, 0, 0] } else { &sizes });
-    shorts(&mut bytes, &[tiny(name), 0]);
+    shorts(&mut bytes, &[tiny(name), tiny(&entry.local_extra)]);
     bytes.extend(name);
+    bytes.extend(&entry.local_extra);
     bytes.extend(&entry.content);
     if let Some(begins) = &entry.descriptor {
         bytes.extend(begins);

@@ -26,7 +26,7 @@ fn lists_of_a_catalogue_are_bounded() {
     let publishers =
         |more: usize| with_list("/publishers", of_acme.iter().cloned().chain((0..more).map(publisher)));
     publishers(PUBLISHERS_MAX - 1).unwrap();
-    refused(publishers(PUBLISHERS_MAX), "it has 4097 publishers; 4096 are accepted");
+    refused(publishers(PUBLISHERS_MAX), "a list has more than 4096 entries");
 
     let plugin = |n: usize| {
         let mut plugin = catalog(1)["plugins"][0].clone();
@@ -35,7 +35,7 @@ fn lists_of_a_catalogue_are_bounded() {
         plugin
     };
     with_list("/plugins", (0..PLUGINS_MAX).map(plugin)).unwrap();
-    refused(with_list("/plugins", (0..=PLUGINS_MAX).map(plugin)), "10001 plugins");
+    refused(with_list("/plugins", (0..=PLUGINS_MAX).map(plugin)), "more than 10000 entries");
 
     let version = |n: usize| {
         let mut version = catalog(1)["plugins"][0]["versions"][0].clone();
@@ -43,7 +43,10 @@ fn lists_of_a_catalogue_are_bounded() {
         version
     };
     with_list("/plugins/0/versions", (0..PLUGIN_VERSIONS_MAX).map(version)).unwrap();
-    refused(with_list("/plugins/0/versions", (0..=PLUGIN_VERSIONS_MAX).map(version)), "201 versions");
+    refused(
+        with_list("/plugins/0/versions", (0..=PLUGIN_VERSIONS_MAX).map(version)),
+        "more than 200 entries",
+    );
 
     let key = |number: usize| {
         let number = u8::try_from(number).unwrap() + 100;
@@ -53,15 +56,18 @@ fn lists_of_a_catalogue_are_bounded() {
         })
     };
     with_list("/publishers/0/keys", (0..PUBLISHER_KEYS_MAX).map(key)).unwrap();
-    refused(
-        with_list("/publishers/0/keys", (0..=PUBLISHER_KEYS_MAX).map(key)),
-        "17 keys of the publisher 'acme'",
-    );
+    refused(with_list("/publishers/0/keys", (0..=PUBLISHER_KEYS_MAX).map(key)), "more than 16 entries");
     let id = |_| json!("acme-*");
     with_list("/publishers/0/ids", (0..PUBLISHER_IDS_MAX).map(id)).unwrap();
-    refused(with_list("/publishers/0/ids", (0..=PUBLISHER_IDS_MAX).map(id)), "65 ids");
+    refused(with_list("/publishers/0/ids", (0..=PUBLISHER_IDS_MAX).map(id)), "more than 64 entries");
+    // What comes after too many is not even looked at.
+    let ids = (0..=PUBLISHER_IDS_MAX).map(id).chain([json!(1)]);
+    refused(with_list("/publishers/0/ids", ids), "more than 64 entries");
     let signer = |_| json!(key_id(30));
-    refused(with_list("/plugins/0/versions/0/signed-by", (0..=SIGNERS_MAX).map(signer)), "17 signing keys");
+    refused(
+        with_list("/plugins/0/versions/0/signed-by", (0..=SIGNERS_MAX).map(signer)),
+        "more than 16 entries",
+    );
 }
 
 #[test]
@@ -87,6 +93,16 @@ fn keys_of_a_root_are_bounded() {
     assert!(parse(&weak).unwrap_err().contains("is no Ed25519 public key"));
     let large = [of(&numbers, 1).to_bytes(), vec![b' '; 64 * 1024]].concat();
     assert!(matches!(Root::parse("1.root.json", &large), Err(Refusal::TooLarge { .. })));
+}
+
+#[test]
+fn a_file_that_no_server_would_fetch_is_not_parsed() {
+    let spaces = |bytes: u64| vec![b' '; usize::try_from(bytes).unwrap() + 1];
+    let large = [catalog(1).to_string().into_bytes(), spaces(CATALOG_BYTES_MAX)].concat();
+    assert!(matches!(Catalog::parse(&large), Err(Refusal::TooLarge { max: CATALOG_BYTES_MAX, .. })));
+    let timestamp = World::new().timestamp(1, 1).to_bytes();
+    let large = [timestamp, spaces(TIMESTAMP_BYTES_MAX)].concat();
+    assert!(matches!(Timestamp::parse(&large), Err(Refusal::TooLarge { max: TIMESTAMP_BYTES_MAX, .. })));
 }
 
 #[test]

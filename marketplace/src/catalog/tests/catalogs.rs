@@ -148,6 +148,8 @@ fn json_that_readers_could_understand_differently_is_refused() {
         "2027-1-1T00:00:00Z",
         "+2027-01-01T00:00:00Z",
         "2027-02-30T00:00:00Z",
+        "+12027-01-01T00:00:00Z",
+        "2027-01-01T12:30:60Z",
     ] {
         rule("/expires", json!(time), "a time is written as");
     }
@@ -190,7 +192,7 @@ fn what_people_read_is_bounded_and_what_it_seems() {
     rule(
         "/plugins/0/categories",
         json!(["a", "b", "c", "d", "e", "f", "g", "h", "i"]),
-        "9 categories; 8 are accepted",
+        "more than 8 entries",
     );
     for homepage in
         ["javascript:alert(1)", "https://user:pass@acme.example/", "https://acme.example/ x", "acme"]

@@ -120,6 +120,10 @@ fn files_of_different_times_are_not_mixed() {
     mixed.catalog.sha256 = world.timestamp(3, 1).catalog.sha256;
     world.put_timestamp(&mixed, &[20]);
     world.refuses(&state, day(2), Step::Timestamp, "Replaced { file: \"catalog.json\", version: 2 }");
+    let mut longer = world.timestamp(3, 2);
+    longer.catalog.length += 1;
+    world.put_timestamp(&longer, &[20]);
+    world.refuses(&state, day(2), Step::Timestamp, "Replaced { file: \"catalog.json\", version: 2 }");
     // The old catalogue behind the new timestamp.
     world.publish(3, 3);
     world.files.insert("3.catalog.json".to_owned(), of_first["1.catalog.json"].clone());
@@ -160,6 +164,41 @@ fn the_version_of_a_catalogue_is_forgotten_with_the_keys_of_its_role() {
     world.put_catalog(3, catalog(3).to_string().into_bytes(), &[11]);
     world.put_timestamp(&world.timestamp(2, 3), &[20]);
     assert_eq!(world.update(&state, day(2)).unwrap().state.catalog_version(), Some(3));
+}
+
+#[test]
+fn a_key_that_is_added_takes_nothing_away() {
+    let mut world = World::new();
+    let mut timestamp = world.timestamp(5, 1);
+    timestamp.revocations.push(plugin_revocation("a flaw"));
+    world.put_timestamp(&timestamp, &[20]);
+    let state = world.known();
+
+    world.put_root(&root(2, role(&[1, 2, 3], 2), role(&[10, 11], 1), role(&[20, 21], 1)), &[1, 2]);
+    world.update(&state, day(2)).unwrap();
+    // The old key is as good as it was, and so is what it signed long ago: none of it may come back.
+    world.put_timestamp(&world.timestamp(4, 1), &[20]);
+    let failure =
+        world.refuses(&state, day(2), Step::Timestamp, "Rollback { file: \"timestamp.json\", known: 5");
+    assert_eq!(failure.newer_root.unwrap().may_install(day(2)), Ok(()));
+    world.put_timestamp(&world.timestamp(6, 1), &[20]);
+    world.refuses(&state, day(2), Step::Revocations, "RevocationLost");
+}
+
+#[test]
+fn a_higher_threshold_holds_for_what_is_known() {
+    let mut world = World::new();
+    let state = world.known();
+    world.put_root(&root(2, role(&[1, 2, 3], 2), role(&[10, 11], 2), role(&[20], 1)), &[1, 2]);
+    let failure = world.refuses(
+        &state,
+        day(2),
+        Step::Catalog,
+        "Threshold { file: \"1.catalog.json\", needed: 2, found: 1 }",
+    );
+    assert_eq!(failure.newer_root.unwrap().may_install(day(2)), Err(Unfit::Replaced));
+    world.put_catalog(1, catalog(1).to_string().into_bytes(), &[10, 11]);
+    world.update(&state, day(2)).unwrap();
 }
 
 #[test]
