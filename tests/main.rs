@@ -13,6 +13,7 @@ mod inventory;
 mod notifications;
 mod openwrt;
 mod operate;
+mod plugins;
 mod processes;
 mod sandbox;
 mod staging;

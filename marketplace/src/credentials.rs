@@ -66,12 +66,13 @@ impl Manifest {
         self.credentials.is_empty() || self.credentials.values().any(|shape| shape.is_completed_by(fields))
     }
 
-    /// Whether a field of a credential must not be seen in an answer: where a shape calls it a secret. Password and API
+    /// Whether a field of a credential must not be seen in an answer: where a plugin lists it or a shape calls it a secret. Password and API
     /// key always are. One that no shape names is a secret unless it is the user name, which devices repeat in the names
     /// of tasks, in owners and in logs.
     #[must_use]
     pub fn hides_field(&self, name: &str) -> bool {
-        if ALWAYS_SECRET.iter().any(|own| own.name == name) {
+        let is_of_plugin = self.capabilities.secrets.rules().iter().any(|rule| rule.name == name);
+        if is_of_plugin || ALWAYS_SECRET.iter().any(|own| own.name == name) {
             return true;
         }
         let mut kinds = self.credentials.values().filter_map(|shape| shape.fields.get(name)).peekable();

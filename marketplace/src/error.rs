@@ -70,8 +70,15 @@ pub enum PackageError {
     ReservedId(String),
     #[error("interface version '{found}' is not supported; supported: {supported}")]
     Api { found: String, supported: String },
-    #[error("packages of kind 'plugin' are not supported; only 'adapter' is")]
-    Kind,
+    /// A key of the manifest, or a file, that packages of this kind do not have.
+    #[error("'{key}' does not belong to a package of kind '{kind}'; {advice}")]
+    OtherKind { key: String, kind: &'static str, advice: &'static str },
+    /// A part of plugins that this version of the host does not carry out.
+    #[error("'{0}' is not supported yet; leave it out")]
+    NotYet(&'static str),
+    /// Something that a plugin declares and that could not be carried out as written.
+    #[error("{part} '{name}': {problem}")]
+    Plugin { part: &'static str, name: String, problem: String },
     /// A text of the manifest is empty, too long or not of its form.
     #[error("{field} '{value}' is not accepted; {expected}")]
     Field { field: String, value: String, expected: String },

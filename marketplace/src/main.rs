@@ -1,4 +1,4 @@
-//! `heddle-package`: makes keys, signs, packs and verifies adapter packages.
+//! `heddle-package`: makes keys, signs, packs and verifies packages of adapters and plugins.
 //!
 //! A package is a folder here, or a ZIP archive of its files, as a server takes it. Nothing is uploaded anywhere.
 
@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, ensure};
 use clap::{Parser, Subcommand};
-use heddle_marketplace::manifest::Manifest;
+use heddle_marketplace::manifest::{Kind, Manifest};
 use heddle_marketplace::{
-    DESCRIPTION, MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, inspect, judge_schemas, pack,
+    DESCRIPTION, MANIFEST, PublisherKey, SIGNATURE, Verified, grant, in_words, inspect, judge_schemas, pack,
     parse_trusted_keys, sign, write_archive, write_dir, write_trusted_keys,
 };
 
 #[derive(Parser)]
-#[command(name = "heddle-package", about = "Make and verify adapter packages", version)]
+#[command(name = "heddle-package", about = "Make and verify packages of adapters and plugins", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -47,7 +47,7 @@ enum Command {
         /// Its folder, or its ZIP archive
         package: PathBuf,
     },
-    /// Print what a package folder may do at a device; its signature is not looked at
+    /// Print what a package folder may do; its signature is not looked at
     Show { folder: PathBuf },
     /// Complete and sign a manifest and write the package folder
     Pack {
@@ -56,9 +56,9 @@ enum Command {
         /// Manifest without `files`
         #[arg(long)]
         manifest: PathBuf,
-        /// What the adapter manages: areas, kinds and features
+        /// What an adapter manages: areas, kinds and features; a plugin has none
         #[arg(long)]
-        description: PathBuf,
+        description: Option<PathBuf>,
         #[arg(long)]
         component: PathBuf,
         /// A further file, as `name in the package=file to read`
@@ -110,10 +110,10 @@ fn execute(command: Command) -> anyhow::Result<()> {
         }
         Command::Pack { key, manifest, description, component, files, out, zip } => {
             let key = load_key(&key)?;
-            let mut contents = BTreeMap::from([
-                (DESCRIPTION.to_owned(), read(&description)?),
-                ("component.wasm".to_owned(), read(&component)?),
-            ]);
+            let mut contents = BTreeMap::from([("component.wasm".to_owned(), read(&component)?)]);
+            if let Some(description) = description {
+                contents.insert(DESCRIPTION.to_owned(), read(&description)?);
+            }
             for file in files {
                 let (name, path) =
                     file.split_once('=').with_context(|| format!("'{file}' is not name=file"))?;
@@ -148,12 +148,21 @@ fn describe(package: &Verified) -> anyhow::Result<()> {
         manifest.publisher,
         package.key_ids().join(", ")
     ))?;
-    say(&format!(
-        "  has {} areas, {} kinds of object and {} features",
-        description.areas.len(),
-        description.kinds.len(),
-        description.features.len()
-    ))?;
+    match manifest.kind {
+        Kind::Adapter => say(&format!(
+            "  has {} areas, {} kinds of object and {} features",
+            description.areas.len(),
+            description.kinds.len(),
+            description.features.len()
+        ))?,
+        Kind::Plugin => say(&format!(
+            "  has {} actions, {} types of events and {} permissions; consent is to the grant {}",
+            manifest.actions.len(),
+            manifest.event_types.len(),
+            manifest.permissions.len(),
+            grant::of(manifest).hash()
+        ))?,
+    }
     rules(manifest)
 }
 

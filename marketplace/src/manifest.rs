@@ -8,11 +8,29 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+use crate::plugin::{
+    Action, EventType, EventsCapability, FabricCapability, HttpTarget, KvCapability, PermissionRule, Secrets,
+};
+
+/// What a package is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// A component for one vendor family, called for a controller.
     Adapter,
+    /// A component of a third party that has actions, called for an organization.
     Plugin,
+}
+
+impl Kind {
+    /// The word of the manifest.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Adapter => "adapter",
+            Self::Plugin => "plugin",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +38,8 @@ pub enum Kind {
 pub struct Manifest {
     /// Version of this format: 1.
     pub schema: u32,
-    /// `^[a-z][a-z0-9-]{2,40}$`. For an adapter, also the `vendor` of its controllers.
+    /// `^[a-z][a-z0-9-]{2,40}$`. For an adapter, also the `vendor` of its controllers; for a plugin, part of the names of
+    /// its actions, permissions and events.
     pub id: String,
     pub version: semver::Version,
     pub kind: Kind,
@@ -40,7 +59,7 @@ pub struct Manifest {
     pub capabilities: Capabilities,
     #[serde(default)]
     pub limits: Limits,
-    /// JSON Schema of a controller's `settings`.
+    /// JSON Schema of the `settings` of a controller, or of an organization that uses the plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
     /// Shapes of credentials that the adapter takes, by name. Without any, it takes every credential.
@@ -58,6 +77,35 @@ pub struct Manifest {
     pub secret_fields: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<PermissionRule>,
+    /// Of a plugin: declares what `capabilities.events.emit` names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_types: Vec<EventType>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+    /// Not supported yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Value>,
+    /// Not supported yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
+}
+
+impl Manifest {
+    /// The action with this id.
+    #[must_use]
+    pub fn action(&self, id: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| action.id == id)
+    }
+
+    /// The declared type of events with this name.
+    #[must_use]
+    pub fn event_type(&self, name: &str) -> Option<&EventType> {
+        self.event_types.iter().find(|declared| declared.event_type == name)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,9 +124,41 @@ pub struct Capabilities {
     /// HTTP to the controller that the call is for.
     #[serde(default)]
     pub controller_http: bool,
-    /// Naming (never reading) the secrets of the controller's credential.
+    /// Naming (never reading) secrets: of an adapter those of the controller's credential, of a plugin those listed here.
     #[serde(default)]
-    pub secrets: bool,
+    pub secrets: Secrets,
+    /// Of a plugin: the servers that it may send requests to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpTarget>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsCapability>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric: Option<FabricCapability>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv: Option<KvCapability>,
+}
+
+impl Capabilities {
+    /// The target of this name.
+    #[must_use]
+    pub fn target(&self, name: &str) -> Option<&HttpTarget> {
+        self.http.iter().find(|target| target.name == name)
+    }
+
+    /// The types of events that may be emitted.
+    #[must_use]
+    pub fn emitted(&self) -> &[String] {
+        self.events.as_ref().map_or(&[], |events| &events.emit)
+    }
+
+    /// The operations that may be called.
+    #[must_use]
+    pub fn called(&self) -> &[String] {
+        self.fabric.as_ref().map_or(&[], |fabric| &fabric.call)
+    }
 }
 
 /// Limits asked for; the host's maximum bounds each.
@@ -99,6 +179,19 @@ pub struct Limits {
     /// Largest request body a controller takes, in bytes: 8 MiB at most, 1 MiB when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_bytes: Option<u32>,
+}
+
+impl Limits {
+    /// [`Self::memory_mib`] when absent.
+    pub const MEMORY_MIB: u32 = 64;
+    /// [`Self::cpu_ms`] when absent.
+    pub const CPU_MS: u32 = 500;
+    /// [`Self::requests`] when absent.
+    pub const REQUESTS: u32 = 64;
+    /// [`Self::parallel`] when absent.
+    pub const PARALLEL: u32 = 4;
+    /// [`Self::request_bytes`] when absent.
+    pub const REQUEST_BYTES: u32 = 1 << 20;
 }
 
 /// Fields that a credential has to have, all of them.

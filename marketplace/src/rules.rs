@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use crate::error::PackageError;
-use crate::manifest::{Kind, Limits, Manifest, Pace, ReadRule};
+use crate::manifest::{Limits, Manifest, Pace, ReadRule};
 use crate::{
-    MANIFEST, SIGNATURE, SUPPORTED_API, credentials, effects, keys, names, reading, schema, session_rules,
+    MANIFEST, SIGNATURE, SUPPORTED_API, credentials, effects, keys, names, plugin_rules, reading, schema,
+    session_rules,
 };
 
 /// Ids that mean something else in events, permissions, paths or settings.
@@ -47,6 +48,7 @@ pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
     manifest.pace.as_ref().map_or(Ok(()), check_pace)?;
     check_files(manifest)?;
     manifest.config_schema.as_ref().map_or(Ok(()), check_config_schema)?;
+    plugin_rules::check(manifest)?;
     check_count("auth", manifest.auth.len(), SESSIONS_MAX)?;
     for (name, session) in &manifest.auth {
         session_rules::check(name, session)?;
@@ -75,9 +77,6 @@ fn check_identity(manifest: &Manifest) -> Result<(), PackageError> {
     if !SUPPORTED_API.contains(&manifest.api.as_str()) {
         return Err(PackageError::Api { found: manifest.api.clone(), supported: SUPPORTED_API.join(", ") });
     }
-    if manifest.kind != Kind::Adapter {
-        return Err(PackageError::Kind);
-    }
     check_text("name", &manifest.name, 80)?;
     check_text("license", &manifest.license, 80)?;
     if !keys::is_publisher(&manifest.publisher) {
@@ -95,7 +94,7 @@ fn check_identity(manifest: &Manifest) -> Result<(), PackageError> {
     }
 }
 
-/// Most characters of an adapter's id, all of them ASCII.
+/// Most characters of a package's id, all of them ASCII.
 pub const ID_CHARS_MAX: usize = 41;
 
 /// Whether a text has the form of a package's id.
@@ -204,7 +203,7 @@ fn check_read_rule(rule: &ReadRule) -> Result<(), PackageError> {
     }
 }
 
-fn check_text(field: &str, value: &str, bytes_max: usize) -> Result<(), PackageError> {
+pub(crate) fn check_text(field: &str, value: &str, bytes_max: usize) -> Result<(), PackageError> {
     let sound = !value.trim().is_empty() && value.len() <= bytes_max && !value.chars().any(char::is_control);
     if sound {
         Ok(())
@@ -213,7 +212,7 @@ fn check_text(field: &str, value: &str, bytes_max: usize) -> Result<(), PackageE
     }
 }
 
-fn check_count(field: &str, found: usize, max: usize) -> Result<(), PackageError> {
+pub(crate) fn check_count(field: &str, found: usize, max: usize) -> Result<(), PackageError> {
     if found <= max {
         Ok(())
     } else {
@@ -221,7 +220,7 @@ fn check_count(field: &str, found: usize, max: usize) -> Result<(), PackageError
     }
 }
 
-fn field_error(field: &str, value: &str, expected: &str) -> PackageError {
+pub(crate) fn field_error(field: &str, value: &str, expected: &str) -> PackageError {
     // What is refused for its length is not repeated in full.
     let value = value.chars().take(120).collect();
     PackageError::Field { field: field.to_owned(), value, expected: expected.to_owned() }

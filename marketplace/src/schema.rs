@@ -103,6 +103,13 @@ pub struct Schema {
 impl Schema {
     /// Judges and compiles a schema of untrusted origin.
     pub fn parse(document: &Value) -> Result<Self, SchemaError> {
+        let patterns = Self::judge(document)?;
+        Ok(Self { patterns, ..Self::compile(document)? })
+    }
+
+    /// Judges a schema of untrusted origin as it is written, in time that grows with its size alone. Returns the number of
+    /// its patterns. Whether it can be compiled is not known.
+    pub(crate) fn judge(document: &Value) -> Result<usize, SchemaError> {
         let fields = document.as_object().ok_or(SchemaError::NotObject)?;
         // The depth first: what follows recurses.
         if json::depth(document) > DEPTH_MAX {
@@ -119,7 +126,7 @@ impl Schema {
         let mut walk = Walk::default();
         walk.schema(document, true)?;
         Extents::of(fields)?;
-        Ok(Self { patterns: walk.patterns, ..Self::compile(document)? })
+        Ok(walk.patterns)
     }
 
     /// Compiles a schema that the host itself wrote.

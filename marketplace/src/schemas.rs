@@ -1,4 +1,4 @@
-//! The schemas of an adapter, judged together before the adapter serves: no request meets one that is not accepted.
+//! The schemas of a package, judged together before it serves: no request meets one that is not accepted.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,14 @@ use crate::schema::{Schema, SchemaError};
 
 /// Patterns of all payload schemas of an adapter together.
 const PATTERNS_MAX: usize = 8_192;
+/// Patterns of all schemas of a plugin's actions and events together.
+const PLUGIN_PATTERNS_MAX: usize = 512;
 
 /// Judges and compiles every schema, and keeps none: thousands of them would take hundreds of megabytes. The first one
-/// that is not accepted is named by its feature.
+/// that is not accepted is named by its feature, action or type of events.
 pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(), String> {
     settings_schema(manifest).map_err(|error| format!("config-schema: {error}"))?;
+    judge_plugin(manifest)?;
     let mut patterns = 0;
     for feature in &description.features {
         for operation in &feature.operations {
@@ -31,6 +34,26 @@ pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(
                 return Err(refused(&format!("with it there are more than {PATTERNS_MAX} patterns in all")));
             }
         }
+    }
+    Ok(())
+}
+
+fn judge_plugin(manifest: &Manifest) -> Result<(), String> {
+    let actions = manifest.actions.iter().flat_map(|action| {
+        let of = |field, schema| (format!("the {field} of the action '{}'", action.id), schema);
+        [of("params-schema", &action.params_schema), of("output-schema", &action.output_schema)]
+    });
+    let events = manifest.event_types.iter().map(|declared| {
+        (format!("the payload-schema of the event type '{}'", declared.event_type), &declared.payload_schema)
+    });
+    let mut patterns = 0;
+    for (name, document) in actions.chain(events) {
+        // Counted before they are compiled.
+        patterns += Schema::judge(document).map_err(|error| format!("{name}: {error}"))?;
+        if patterns > PLUGIN_PATTERNS_MAX {
+            return Err(format!("{name}: with it there are more than {PLUGIN_PATTERNS_MAX} patterns in all"));
+        }
+        Schema::compile(document).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
 }
@@ -96,6 +119,40 @@ mod tests {
             let refused = judge_schemas(&manifest(), &description(&schema)).unwrap_err();
             assert!(refused.contains("'acme.lab.thing' (update)") && refused.contains(problem), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_schema_of_an_action_or_event_that_cannot_be_used_is_named_by_it() {
+        let plugin = |params: &Value, output: &Value, payload: &Value| -> Manifest {
+            serde_json::from_value(json!({
+                "schema": 1, "id": "acme", "version": "1.0.0", "kind": "plugin", "api": "1.0", "name": "Acme",
+                "publisher": "acme", "license": "Apache-2.0", "files": [], "component": "component.wasm",
+                "actions": [{
+                    "id": "look", "title": "Look", "effect": "read", "params-schema": params, "output-schema": output,
+                }],
+                "event-types": [{ "type": "plugin.acme.done", "title": "Done", "payload-schema": payload }],
+            }))
+            .unwrap()
+        };
+        let (sound, bad) =
+            (json!({ "type": "object" }), json!({ "properties": { "a": { "pattern": "(" } } }));
+        for (manifest, named) in [
+            (plugin(&bad, &sound, &sound), "the params-schema of the action 'look'"),
+            (plugin(&sound, &bad, &sound), "the output-schema of the action 'look'"),
+            (plugin(&sound, &sound, &bad), "the payload-schema of the event type 'plugin.acme.done'"),
+        ] {
+            let refused = judge_schemas(&manifest, &Description::default()).unwrap_err();
+            assert!(refused.starts_with(named), "{refused}");
+        }
+        // Each is within the bound of one schema.
+        let some: serde_json::Map<String, Value> =
+            (0..100).map(|n| (format!("p{n}"), json!({ "pattern": "^a$" }))).collect();
+        let mut manifest = plugin(&json!({ "properties": some }), &json!({ "properties": some }), &sound);
+        manifest.actions = vec![manifest.actions[0].clone(); 2];
+        judge_schemas(&manifest, &Description::default()).unwrap();
+        manifest.actions = vec![manifest.actions[0].clone(); 3];
+        let refused = judge_schemas(&manifest, &Description::default()).unwrap_err();
+        assert!(refused.contains("more than 512 patterns"), "{refused}");
     }
 
     #[test]

@@ -255,7 +255,7 @@ fn check_request_headers(request: &Request, captured: &HashSet<&str>) -> Result<
 }
 
 /// Checks that a header may carry a part of a login or session.
-fn check_header(name: &str) -> Result<(), String> {
+pub(crate) fn check_header(name: &str) -> Result<(), String> {
     let lower = name.to_ascii_lowercase();
     if !is_token(name) {
         return Err(format!("'{name}' cannot name a header"));

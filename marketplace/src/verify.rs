@@ -14,7 +14,7 @@ use crate::description::{self, Description};
 use crate::error::PackageError;
 use crate::json::{self, StrictError};
 use crate::keys::TrustedKey;
-use crate::manifest::Manifest;
+use crate::manifest::{Kind, Manifest};
 use crate::{DESCRIPTION, MANIFEST, SIGNATURE, archive, names, rules, signature};
 
 /// Largest `manifest.json`, in bytes.
@@ -72,8 +72,7 @@ impl Verified {
             .remove(&manifest.component)
             .ok_or_else(|| PackageError::ComponentNotListed(manifest.component.clone()))?;
         check_component(&manifest.component, &component)?;
-        let description = files.remove(DESCRIPTION).ok_or(PackageError::Missing(DESCRIPTION))?;
-        let description = description::parse(&description, &manifest.id)?;
+        let description = described(&manifest, files.remove(DESCRIPTION))?;
         Ok(Self {
             manifest_sha256: sha256(&text),
             component_sha256: sha256(&component),
@@ -93,7 +92,7 @@ impl Verified {
         &self.manifest_sha256
     }
 
-    /// What the adapter manages. Its schemas are not judged yet: [`crate::judge_schemas`] does that.
+    /// What the adapter manages; empty for a plugin. Its schemas are not judged yet: [`crate::judge_schemas`] does that.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -193,6 +192,20 @@ fn entitled(manifest: &Manifest, signers: &[&TrustedKey]) -> Result<Vec<TrustedK
         });
     }
     Ok(entitled)
+}
+
+/// What an adapter manages. A plugin declares in its manifest what it does, and has no such file.
+fn described(manifest: &Manifest, file: Option<Vec<u8>>) -> Result<Description, PackageError> {
+    match (manifest.kind, file) {
+        (Kind::Adapter, Some(text)) => description::parse(&text, &manifest.id),
+        (Kind::Adapter, None) => Err(PackageError::Missing(DESCRIPTION)),
+        (Kind::Plugin, None) => Ok(Description::default()),
+        (Kind::Plugin, Some(_)) => Err(PackageError::OtherKind {
+            key: DESCRIPTION.to_owned(),
+            kind: Kind::Plugin.as_str(),
+            advice: "leave it out: a plugin declares its actions in the manifest",
+        }),
+    }
 }
 
 fn check_files(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackageError> {

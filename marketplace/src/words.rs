@@ -1,15 +1,53 @@
-//! What a manifest may do at a device, in words: for the person who installs it.
+//! What a package may do, in words: for the person who installs it.
 
 use serde_json::Value;
 
-use crate::effects;
-use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Effect, Manifest, ReadRule, Request};
+use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Effect, Kind, Manifest, ReadRule, Request};
+use crate::plugin::ActionEffect;
 use crate::reading::ANY;
+use crate::{effects, grant};
 
-/// One line for each shape of credential, login step, logout, exposed value and read rule, in the manifest's order. Control and
-/// direction characters are escaped, so that a line cannot look like another one.
+/// One line for each thing: of an adapter each shape of credential, login step, logout, exposed value and read rule in the
+/// manifest's order, of a plugin each capability with its risk, each action and each permission. Control and direction
+/// characters are escaped, so that a line cannot look like another one.
 #[must_use]
 pub fn in_words(manifest: &Manifest) -> Vec<String> {
+    let lines = match manifest.kind {
+        Kind::Adapter => of_adapter(manifest),
+        Kind::Plugin => of_plugin(manifest),
+    };
+    lines.iter().map(|line| plain(line)).collect()
+}
+
+/// What it may do, with its risk, and then what it offers.
+fn of_plugin(manifest: &Manifest) -> Vec<String> {
+    // Without a host nothing is known of the operations.
+    let asked = grant::of(manifest);
+    let items = asked.items(|_| false);
+    let mut lines: Vec<String> =
+        items.iter().map(|item| format!("{} risk: {}", item.risk.as_str(), item.text)).collect();
+    if asked.http.is_empty() && asked.fabric.is_empty() && asked.events.is_empty() && asked.kv_bytes == 0 {
+        lines.insert(0, "no capability: it computes and reaches nothing".to_owned());
+    }
+    lines.extend(manifest.actions.iter().map(|action| {
+        let effect = match action.effect {
+            ActionEffect::Read => "reads",
+            ActionEffect::Stage => "stages changes for review",
+            ActionEffect::Outward => "changes something at its own targets",
+        };
+        let needs = action.permission.as_ref().map_or_else(String::new, |id| format!("; needs '{id}'"));
+        format!("action '{}' ({}): {effect}{needs}", action.id, action.title)
+    }));
+    lines.extend(
+        manifest
+            .permissions
+            .iter()
+            .map(|permission| format!("permission '{}' ({})", permission.id, permission.title)),
+    );
+    lines
+}
+
+fn of_adapter(manifest: &Manifest) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(
         manifest.credentials.values().map(|shape| format!("takes a credential: {}", shape.in_words())),
@@ -41,7 +79,7 @@ pub fn in_words(manifest: &Manifest) -> Vec<String> {
     if manifest.reads.is_empty() {
         lines.push("only GET and HEAD count as reads".to_owned());
     }
-    lines.iter().map(|line| plain(line)).collect()
+    lines
 }
 
 fn of_request(request: &Request) -> String {
@@ -111,7 +149,8 @@ fn of_accepted(kind: &str, name: &str, values: &[String]) -> String {
     format!("the {kind} '{name}' is {}", values.join(" or "))
 }
 
-fn plain(line: &str) -> String {
+/// The text with everything but visible ASCII and spaces escaped.
+pub(crate) fn plain(line: &str) -> String {
     line.chars()
         .flat_map(|c| if c == ' ' || c.is_ascii_graphic() { vec![c] } else { c.escape_unicode().collect() })
         .collect()

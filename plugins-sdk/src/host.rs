@@ -123,7 +123,7 @@ fn secret(name: &str) -> Result<secrets::Secret, Fault> {
 }
 
 /// Calls `then` with the authorisation in the form that the host takes.
-fn with_auth<T>(auth: &Auth, then: impl FnOnce(http::Auth<'_>) -> T) -> Result<T, Fault> {
+pub(crate) fn with_auth<T>(auth: &Auth, then: impl FnOnce(http::Auth<'_>) -> T) -> Result<T, Fault> {
     Ok(match auth {
         Auth::None => then(http::Auth::None),
         Auth::Session(name) => then(http::Auth::Session(name.clone().into_owned())),

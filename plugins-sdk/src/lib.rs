@@ -1,4 +1,4 @@
-//! What an adapter is written with.
+//! What an adapter is written with; for plugins see [`plugin`].
 //!
 //! An adapter implements [`Adapter`] over a [`Host`] and names itself in
 //! [`register!`]. Its logic never calls the generated imports directly, so it
@@ -14,6 +14,7 @@ pub mod crud;
 pub mod fault;
 mod host;
 pub mod json;
+pub mod plugin;
 pub mod testing;
 
 pub use adapter::{Adapter, Exported, Fetching, Listing, Sent};

@@ -106,6 +106,7 @@ async fn load() -> (Arc<heddle_runtime::Runtime>, Adapter) {
         code_cache_key: [7; 32],
         compiler: compiler(),
         extra_networks: vec!["127.0.0.0/8".parse().expect("a network")],
+        plugin_networks: Vec::new(),
         denied_networks: Vec::new(),
         pooling_instances: 16,
         guest_workers: 2,

@@ -13,6 +13,10 @@ const WITHOUT: &[(&str, &str)] = &[
     ("health", "answers what it measures"),
     ("setup", "makes what tenancy has"),
     ("adapters", "shows packages of the test folder, which every server loads"),
+    (
+        "plugins",
+        "what is installed is of the whole service, and the walk would need a package: tests/plugins",
+    ),
     ("access_control", "every operation answers 501"),
 ];
 
@@ -23,6 +27,7 @@ const NOT_REMOVED: &[(&str, &str)] = &[
     ("files", "the bytes are gone at once, so none is restored"),
     ("oauth2/grants", "ends with its app"),
     ("organizations", "the world removes one of its own"),
+    ("plugins", "a removed plugin is installed again"),
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Lab, objects, trap};
 async fn fail_until_suspended(lab: &Lab) -> u64 {
     for _ in 0..20 {
         match lab.ask("panic").await {
-            Err(CallError::Suspended { component, retry_after_secs }) => {
+            Err(CallError::Suspended { component, retry_after_secs, .. }) => {
                 assert_eq!(component, "hostile");
                 return retry_after_secs;
             }

@@ -15,23 +15,23 @@ use futures::stream;
 use serde_json::{Value, json};
 
 /// Where a redirect points: the metadata service of most clouds.
-pub(super) const METADATA: &str = "http://169.254.169.254/latest/meta-data/";
+pub(crate) const METADATA: &str = "http://169.254.169.254/latest/meta-data/";
 
 const EMPTY: HeaderValue = HeaderValue::from_static("");
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) method: String,
+pub(crate) struct Seen {
+    pub(crate) method: String,
     /// With its query.
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-pub(super) struct Device {
+pub(crate) struct Device {
     address: SocketAddr,
     log: Log,
     serving: tokio::task::JoinHandle<()>,
@@ -44,7 +44,7 @@ impl Drop for Device {
 }
 
 impl Device {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let log = Log::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&log));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
@@ -58,21 +58,21 @@ impl Device {
         Self { address, log, serving }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// Everything that arrived so far.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         lock(&self.log).clone()
     }
 
     /// The last authorisation that arrived.
-    pub(super) fn authorization(&self) -> String {
+    pub(crate) fn authorization(&self) -> String {
         let headers = self.seen().into_iter().flat_map(|seen| seen.headers);
         headers
             .filter(|(name, _)| name == "authorization")
@@ -82,7 +82,7 @@ impl Device {
     }
 
     /// Bodies of the writes that arrived, in order.
-    pub(super) fn written(&self) -> Vec<Value> {
+    pub(crate) fn written(&self) -> Vec<Value> {
         let writes = self.seen().into_iter().filter(|seen| seen.path.starts_with("/write"));
         writes.map(|seen| serde_json::from_str(&seen.body).unwrap_or_default()).collect()
     }

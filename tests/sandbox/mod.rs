@@ -7,11 +7,12 @@
 mod addresses;
 mod bodies;
 mod breaker;
-mod device;
+pub(crate) mod device;
 mod install;
 mod load;
 mod neighbours;
 pub(crate) mod package;
+mod plugin;
 mod reading;
 mod reads;
 mod releases;
@@ -84,6 +85,8 @@ fn start_runtime_with(code: &Path, key: [u8; 32], extra_networks: &[&str], clock
         code_cache_key: key,
         compiler: compiler(),
         extra_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
+        // Targets of plugins of the tests are on this machine, too.
+        plugin_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
         denied_networks: Vec::new(),
         pooling_instances: 32,
         guest_workers: 2,

@@ -122,6 +122,10 @@ impl Api {
         self.send("POST", path, Some(body.to_string().into_bytes())).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send("PUT", path, Some(body.to_string().into_bytes())).await
+    }
+
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
         self.send("PATCH", path, Some(body.to_string().into_bytes())).await
     }

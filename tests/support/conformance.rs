@@ -90,7 +90,7 @@ impl Known {
         let known = KNOWN.lock().expect("no holder of this lock panics").entry(adapters).or_default().clone();
         known.0.get_or_init(|| {
             let table = heddle_kernel::http::routes(app);
-            Contract::shared(heddle_kernel::http::openapi::document(&table, &app.declared))
+            Contract::shared(heddle_kernel::http::openapi::document(&table, &app.declared()))
         });
         known
     }

@@ -17,6 +17,7 @@ const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
     ("create_app_token", "a code is needed"),
     ("create_change_set", "two pending changes are needed"),
     ("decide_app_consent", "a form is needed"),
+    ("consent_plugin", "a plugin is needed"),
     ("enable_second_factor", "a code is needed"),
     ("extend_change", "a confirm window is needed"),
     ("extend_change_set", "a confirm window is needed"),
@@ -32,6 +33,9 @@ const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
     ("replay_webhook", "the world's webhook is disabled"),
     ("reset_password", "a token is needed"),
     ("revoke_app_token", "an app's secret is needed"),
+    ("rollback_plugin", "a plugin is needed"),
+    ("set_plugin_organization", "a plugin is needed"),
+    ("set_plugin_secret", "a plugin is needed"),
     ("test_credential", "a device is needed"),
 ];
 
@@ -71,7 +75,7 @@ on_both! {
             let Some(content) = operation.definition["requestBody"]["content"].as_object() else { continue };
             let (media, content) = content.iter().next().expect("a body has a media type");
             // A file cannot be shown in a document of JSON.
-            if content["schema"]["format"] == "binary" {
+            if content["schema"]["format"] == "binary" || media == "multipart/form-data" {
                 continue;
             }
             let Some(example) = content.get("example") else {

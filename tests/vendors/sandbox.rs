@@ -69,6 +69,7 @@ impl Sandbox {
             extra_networks: ["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
                 .map(|network| network.parse().expect("a network"))
                 .into(),
+            plugin_networks: Vec::new(),
             denied_networks: Vec::new(),
             pooling_instances: 8,
             guest_workers: 2,

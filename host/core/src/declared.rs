@@ -121,6 +121,20 @@ impl Declared {
         }
     }
 
+    /// The same with names that installed packages declare. One that is there already stays as it is.
+    #[must_use]
+    pub fn with(&self, permissions: &[Permission], events: &[EventType]) -> Self {
+        let is_new = |one: &&Permission| self.permissions.iter().all(|known| known != **one);
+        let permissions = permissions.iter().filter(is_new).copied();
+        let is_unknown = |one: &&EventType| self.events.find(one.as_str()).is_none();
+        let events = events.iter().filter(is_unknown).copied();
+        Self {
+            permissions: Permissions::new(self.permissions.iter().chain(permissions)),
+            events: EventTypes::new(self.events.iter().chain(events)),
+            subscriptions: self.subscriptions.clone(),
+        }
+    }
+
     /// The permission that a subscription to `pattern` needs, by the pattern's first segment.
     pub fn for_subscription(&self, pattern: &str) -> SubscriptionAccess {
         let segment = pattern.split('.').next().unwrap_or_default();
@@ -192,6 +206,20 @@ mod tests {
         ] {
             assert_eq!(declared().for_reading(pattern), needed, "{pattern}");
         }
+    }
+
+    #[test]
+    fn names_of_packages_stand_beside_those_of_the_program() {
+        let manage = crate::interned::permission("plugin.acme.manage", Role::OrgAdmin, "Manage");
+        let mine = crate::interned::permission("device:read", Role::OrgAdmin, "Taken");
+        let more = declared().with(&[manage, mine], &[]);
+        let names: Vec<&str> = more.permissions.iter().map(Permission::as_str).collect();
+        assert_eq!(names, ["device:read", "plugin.acme.manage", "user:read"]);
+        assert!(
+            more.permissions.iter().any(|one| one.allows() == "See devices"),
+            "a name of the program stays"
+        );
+        assert_eq!(declared().permissions.iter().count(), 2);
     }
 
     #[test]

@@ -24,9 +24,17 @@ pub struct EventDeclaration {
     /// Group of types, such as `device`.
     pub category: &'static str,
     pub priority: Priority,
-    /// Fields of the payload and what they are: `uuid`, `string`, `integer`, `object` or `strings`, with `?` behind it
-    /// where the field can be null.
-    pub payload: &'static [(&'static str, &'static str)],
+    pub payload: Payload,
+}
+
+/// What events of a type carry.
+#[derive(Debug, PartialEq)]
+pub enum Payload {
+    /// Fields and what they are: `uuid`, `string`, `integer`, `object` or `strings`, with `?` behind it where the field can
+    /// be null.
+    Fields(&'static [(&'static str, &'static str)]),
+    /// What an installed package says in a JSON Schema of its own.
+    Schema(Value),
 }
 
 /// A declared type of events. Two are equal when they have the same name.
@@ -54,14 +62,17 @@ impl EventType {
 
     /// JSON Schema of the payload.
     pub fn payload_schema(self) -> Value {
-        object_schema(self.0.payload)
+        match &self.0.payload {
+            Payload::Fields(fields) => object_schema(fields),
+            Payload::Schema(schema) => schema.clone(),
+        }
     }
 }
 
 declared_name!(EventType);
 
 /// Declares event types, each with its category, its priority and the fields of its payload; and a constant with all of
-/// them. What the kinds of fields are, [`EventDeclaration::payload`] says.
+/// them. What the kinds of fields are, [`Payload::Fields`] says.
 ///
 /// ```
 /// heddle_core::events! { pub EVENTS {
@@ -78,7 +89,7 @@ macro_rules! events {
                 name: $name,
                 category: $category,
                 priority: $crate::event::Priority::$priority,
-                payload: &[$(($field, $kind)),*],
+                payload: $crate::event::Payload::Fields(&[$(($field, $kind)),*]),
             });)+
         $vis const $all: &[$crate::event::EventType] = &[$($const),+];
     };

@@ -95,6 +95,7 @@ impl Write {
             },
             output_schema: Arc::clone(staged_schema),
             of_adapter: true,
+            is_switched: false,
         };
         Self { declaration, vendor, area: feature.area.clone(), feature: feature.id.clone(), operation: verb }
     }
@@ -263,6 +264,7 @@ impl Read {
             params_schema: reading.params_schema.clone(),
             output_schema: Arc::clone(&reading.output_schema),
             of_adapter: true,
+            is_switched: false,
         };
         Self { declaration, kind: kind.id.clone(), is_list }
     }

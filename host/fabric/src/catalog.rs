@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::operation::{Declaration, Example, Operation, schema_of};
 use super::operations::Operations;
+use super::provided::OfferedIn;
 
 /// Of how many operations the schemas are shown at once.
 const WHOLE_MAX: usize = 200;
@@ -177,11 +178,12 @@ async fn catalog(
     let registry = Operations::of(&app);
     let search = query.search.as_deref().unwrap_or_default().to_lowercase();
     let words: Vec<String> = search.split_whitespace().map(str::to_owned).collect();
+    let here = OfferedIn::in_organization(&app, caller.org_id).await?;
     let offered: Vec<&Arc<dyn Operation>> = registry
         .all()
         .filter(|operation| {
             let declaration = operation.declaration();
-            may(&caller, declaration) && query.fits(&words, declaration)
+            may(&caller, declaration) && query.fits(&words, declaration) && here.has(operation)
         })
         .collect();
     let has_all = query.schemas == Some(true);
@@ -210,7 +212,7 @@ async fn catalog(
         })
         .collect();
     let events = app
-        .declared
+        .declared()
         .events
         .iter()
         .map(|event| TypeView {
@@ -233,6 +235,9 @@ async fn operation(
     let declaration = operation.declaration().clone();
     if let Some(needed) = declaration.permission {
         caller.require(needed)?;
+    }
+    if !OfferedIn::in_organization(&app, caller.org_id).await?.has(&operation) {
+        return Err(Error::NotFound("operation"));
     }
     let mut examples = registry.examples(vec![operation]).await?;
     let example = examples.remove(&id).ok_or(Error::NotFound("operation"))?;

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::declared;
 use super::kinds::{self, Connections, Kind, ListQuery, READ, Rules, WRITE};
 use super::operations::Operations;
+use super::provided::require_offered;
 use super::steps::{self, STEPS_MAX, Step};
 
 /// Longest pause between two firings: a day.
@@ -249,7 +250,7 @@ async fn create<K: Kind<View = View>>(
     check_fields(&mut checks, app, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
     checks.description(body.description.as_deref());
     checks.add(steps::faults(app, &body.steps).await?);
-    let shape = Shape::of_pattern(&app.declared.events, &body.source_event);
+    let shape = Shape::of_pattern(&app.declared().events, &body.source_event);
     checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
     check_key_length(&mut checks, body.cooldown_key.as_deref());
     checks.add(declared::faults(app, &shape, Some(&body.conditions), &body.steps));
@@ -260,6 +261,7 @@ async fn create<K: Kind<View = View>>(
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, caller, body.organization_id).await?;
     declared::require_known_ids(&mut tx, org, &body.steps).await?;
+    require_offered(&mut tx, app, org, &outlines).await?;
     refuse_more(&mut tx, org).await?;
     let mut row = ConnectionRow::draft(app.clock.new_id(), K::KIND, org, caller.user_id, app.clock.now());
     row.name = name;
@@ -398,7 +400,7 @@ async fn refuse_undeclared(
         None => steps::open(&app.keys, row.id, &row.steps, &row.secret)?,
     };
     let mut checks = Checks::default();
-    let shape = Shape::of_pattern(&app.declared.events, &row.source_event);
+    let shape = Shape::of_pattern(&app.declared().events, &row.source_event);
     checks.add(declared::faults(app, &shape, Some(&row.conditions), written.unwrap_or(&kept)));
     checks.add(declared::key_fault(&shape, row.cooldown_key.as_deref()));
     checks.done()?;
@@ -420,6 +422,7 @@ pub(crate) async fn refuse_unfit(
     caller: &Caller,
     row: &ConnectionRow,
 ) -> Result<(), Error> {
+    require_offered(tx, app, row.org_id, &row.steps).await?;
     if row.author_id == caller.user_id {
         return require_fit(app, caller, row);
     }

@@ -19,6 +19,8 @@ heddle_core::events! { pub(crate) EVENTS {
     INGEST_EXTERNAL = "ingest.external", "external", Normal, { "name": "string", "data": "object" };
     RUN_FAILED = "automation.run.failed", "automation", High,
         { "run_id": "uuid", "kind": "string", "connection_id": "uuid?", "name": "string?", "state": "string", "reason": "string", "step": "integer?", "operation_id": "string?", "error_code": "string?", "trigger_event_type": "string?" };
+    CONNECTION_RECOVERED = "automation.connection.recovered", "automation", Normal,
+        { "connection_id": "uuid", "kind": "string", "name": "string" };
     CONNECTION_BROKEN = "automation.connection.broken", "automation", High,
         { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
 } }

@@ -212,7 +212,7 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
     let event = match run.kind {
         RunKind::Event | RunKind::Rerun if run.event_seq > 0 => {
             let stretch =
-                events::list(&mut tx, &app.declared.events, run.org_id, run.event_seq - 1, None, 1).await?;
+                events::list(&mut tx, &app.declared().events, run.org_id, run.event_seq - 1, None, 1).await?;
             stretch.events.into_iter().next().filter(|stored| stored.event.seq == run.event_seq)
         }
         RunKind::Event | RunKind::Rerun | RunKind::Test | RunKind::Schedule | RunKind::Action => None,

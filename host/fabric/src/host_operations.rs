@@ -147,6 +147,7 @@ fn declaration(
         })),
         output_schema: Arc::new(output_schema),
         of_adapter: false,
+        is_switched: false,
     }
 }
 

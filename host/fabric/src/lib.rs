@@ -21,8 +21,9 @@ mod kinds;
 mod log_lines;
 pub(crate) mod measures;
 mod negotiator;
-pub(crate) mod operation;
+pub mod operation;
 mod operations;
+pub mod provided;
 pub(crate) mod restoring;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -63,7 +64,7 @@ use self::operations::Registry;
 pub(crate) use self::state::FabricState;
 
 /// The operations of the adapters, and of the host itself.
-fn operations(adapters: &[Adapter]) -> Operations {
+fn operations(adapters: &[Adapter]) -> Vec<Arc<dyn Operation>> {
     let host: [Arc<dyn Operation>; 4] = [
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
@@ -71,7 +72,7 @@ fn operations(adapters: &[Adapter]) -> Operations {
         Arc::new(wait::Pause::new()),
     ];
     let of_adapters = adapters.iter().flat_map(adapter_operations::of);
-    Operations::new(of_adapters.chain(host).chain(host_operations::all()))
+    of_adapters.chain(host).chain(host_operations::all()).collect()
 }
 
 /// Events start their Connections, and what they start is executed.

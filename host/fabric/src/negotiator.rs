@@ -76,7 +76,7 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<bool, Error> {
-        let patterns = patterns_of(&app.declared, events);
+        let patterns = patterns_of(&app.declared(), events);
         Ok(connections::is_any_matching(tx, org, &patterns).await?
             || runs::is_any_awaiting(tx, org, &patterns).await?)
     }
@@ -88,7 +88,7 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
-        let patterns = patterns_of(&app.declared, events);
+        let patterns = patterns_of(&app.declared(), events);
         let mut awaiting = runs::awaiting(tx, org, &patterns).await?;
         let connections = connections::matching(tx, org, &patterns).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
@@ -102,7 +102,7 @@ impl Consumer for Negotiator {
         let mut met = Vec::new();
         for stored in events {
             awaiting.retain_mut(|run| {
-                let is_met = is_met(&app.declared, run, stored, &about);
+                let is_met = is_met(&app.declared(), run, stored, &about);
                 if is_met {
                     met.push((run.id, run.wait.clone()));
                 }
@@ -301,7 +301,7 @@ impl<'a> Round<'a> {
 
     /// The Connections that an event may start, in the order in which they were made.
     fn listening(&self, stored: &StoredEvent) -> Vec<&'a Matching> {
-        let mut found: Vec<&Matching> = covering(&self.app.declared, stored.event.event_type)
+        let mut found: Vec<&Matching> = covering(&self.app.declared(), stored.event.event_type)
             .iter()
             .filter_map(|pattern| self.by_pattern.get(pattern.as_str()))
             .flatten()

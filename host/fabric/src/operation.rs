@@ -17,46 +17,49 @@ use serde_json::Value;
 
 /// An operation in the catalogue.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Declaration {
+pub struct Declaration {
     /// `fabric.webhook`, `acme.firewall.rule.create`.
-    pub(crate) id: String,
+    pub id: String,
     /// For people.
-    pub(crate) title: String,
+    pub title: String,
     /// What it does, in words.
-    pub(crate) description: String,
-    pub(crate) tier: OperationTier,
-    pub(crate) kind: OperationKind,
+    pub description: String,
+    pub tier: OperationTier,
+    pub kind: OperationKind,
     /// How bad it is when what it does goes wrong; of an operation that stages a change, once the change is applied.
-    pub(crate) danger: Danger,
+    pub danger: Danger,
     /// Module, vendor or plugin that offers it.
-    pub(crate) owner: String,
+    pub owner: String,
     /// What the author of a step must hold, when it is written and when it runs.
-    pub(crate) permission: Option<Permission>,
+    pub permission: Option<Permission>,
     /// JSON Schema of the parameters, after templates were filled in.
     #[serde(skip)]
-    pub(crate) params_schema: ParamsSchema,
+    pub params_schema: ParamsSchema,
     /// JSON Schema of what following steps may read.
     #[serde(skip)]
-    pub(crate) output_schema: Arc<Value>,
-    /// Described by an adapter; there are thousands of these.
+    pub output_schema: Arc<Value>,
+    /// Described by an installed package; there are thousands of these.
     #[serde(skip)]
-    pub(crate) of_adapter: bool,
+    pub of_adapter: bool,
+    /// Some organizations only have it: its [`Provider`](crate::provided::Provider) says which.
+    #[serde(skip)]
+    pub is_switched: bool,
 }
 
 /// JSON Schema of an operation's parameters.
 #[derive(Debug, Clone)]
-pub(crate) enum ParamsSchema {
+pub enum ParamsSchema {
+    /// It is kept.
     Whole(Document),
     /// Made of a part that somebody else keeps, whenever it is asked for. Packages have thousands of operations, whose
     /// schemas differ in that part alone.
-    Around {
-        part: Document,
-        whole: fn(&Document) -> Document,
-    },
+    Around { part: Document, whole: fn(&Document) -> Document },
 }
 
 impl ParamsSchema {
-    pub(crate) fn document(&self) -> Document {
+    /// The whole schema.
+    #[must_use]
+    pub fn document(&self) -> Document {
         match self {
             ParamsSchema::Whole(document) => document.clone(),
             ParamsSchema::Around { part, whole } => whole(part),
@@ -96,32 +99,32 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
 }
 
 /// Why a step runs, and for which author.
-pub(crate) struct StepCall<'a> {
-    pub(crate) app: &'a SharedApp,
+pub struct StepCall<'a> {
+    pub app: &'a SharedApp,
     /// The author of the step, with the author's rights at this moment.
-    pub(crate) author: &'a Caller,
+    pub author: &'a Caller,
     /// What started it; a test or a schedule has no stored event.
-    pub(crate) event: Option<&'a Event>,
-    pub(crate) run_id: RunId,
+    pub event: Option<&'a Event>,
+    pub run_id: RunId,
     /// Idempotency key of this step of this run: the same key means the same step.
-    pub(crate) key: &'a str,
+    pub key: &'a str,
     /// Which step of the run it is; steps count from 0.
-    pub(crate) step: usize,
+    pub step: usize,
     /// The Connection, rule or schedule that the run belongs to; an action has none.
-    pub(crate) connection: Option<&'a ConnectionRow>,
+    pub connection: Option<&'a ConnectionRow>,
 }
 
 /// Why a step failed, and what it has to show for it.
 #[derive(Debug)]
-pub(crate) struct StepError {
-    pub(crate) code: StepErrorCode,
+pub struct StepError {
+    pub code: StepErrorCode,
     /// For people. Never a secret.
-    pub(crate) message: String,
-    pub(crate) output: Option<Value>,
+    pub message: String,
+    pub output: Option<Value>,
 }
 
 impl StepError {
-    pub(crate) fn new(code: StepErrorCode, message: impl Into<String>) -> Self {
+    pub fn new(code: StepErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), output: None }
     }
 }
@@ -167,7 +170,8 @@ impl From<heddle_store::Error> for StepError {
 }
 
 /// One thing that a step can do.
-pub(crate) trait Operation: Send + Sync {
+pub trait Operation: Send + Sync {
+    /// What the catalogue says of it.
     fn declaration(&self) -> &Declaration;
 
     /// Values that it can never take although they fit the schema, by parameter. Texts with references are not judged.

@@ -1,7 +1,7 @@
 //! The registry of operations: what a step can do, by id.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use heddle_core::Document;
@@ -14,23 +14,61 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::operation::{Example, Operation};
+use super::provided::Provider;
 
 /// The operations of this process. They are replaced as a whole when what is installed has changed.
-pub(crate) struct Registry(ArcSwap<Operations>);
+pub(crate) struct Registry {
+    all: ArcSwap<Operations>,
+    sources: Mutex<Sources>,
+    provider: OnceLock<Arc<dyn Provider>>,
+}
+
+/// Where the operations come from.
+struct Sources {
+    /// The host and its adapters.
+    own: Vec<Arc<dyn Operation>>,
+    /// The provider.
+    provided: Vec<Arc<dyn Operation>>,
+}
 
 impl Registry {
-    pub(super) fn new(operations: Operations) -> Self {
-        Self(ArcSwap::from_pointee(operations))
+    pub(super) fn new(own: Vec<Arc<dyn Operation>>) -> Self {
+        Self {
+            all: ArcSwap::from_pointee(Operations::new(own.clone())),
+            sources: Mutex::new(Sources { own, provided: Vec::new() }),
+            provider: OnceLock::new(),
+        }
     }
 
-    pub(super) fn replace(&self, operations: Operations) {
-        self.0.store(Arc::new(operations));
+    pub(super) fn replace(&self, own: Vec<Arc<dyn Operation>>) {
+        self.change(|sources| sources.own = own);
+    }
+
+    pub(super) fn provide(&self, provided: Vec<Arc<dyn Operation>>) {
+        self.change(|sources| sources.provided = provided);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Sources)) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut sources);
+        let all = sources.own.iter().chain(&sources.provided).cloned();
+        self.all.store(Arc::new(Operations::new(all)));
+    }
+
+    pub(super) fn set_provider(&self, provider: Arc<dyn Provider>) {
+        // Named again after the process registered again.
+        let _ = self.provider.set(provider);
+    }
+
+    pub(super) fn provider(&self) -> Option<Arc<dyn Provider>> {
+        self.provider.get().cloned()
     }
 }
 
 /// Everything that a step can do, by id.
 pub(crate) struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
+    has_switched: bool,
     /// What their parameters are checked against.
     params: CompiledSchemas<String>,
     /// Examples of the host's own, which are few and in every answer of the catalogue.
@@ -40,12 +78,14 @@ pub(crate) struct Operations {
 impl Operations {
     /// Those of this process, at this moment.
     pub(crate) fn of(app: &App) -> Arc<Self> {
-        app.part::<Registry>().0.load_full()
+        app.part::<Registry>().all.load_full()
     }
 
     pub(super) fn new(all: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
         let by_id = all.into_iter().map(|operation| (operation.declaration().id.clone(), operation));
-        Self { by_id: by_id.collect(), params: CompiledSchemas::default(), own_examples: OnceCell::new() }
+        let by_id: BTreeMap<_, _> = by_id.collect();
+        let has_switched = by_id.values().any(|operation| operation.declaration().is_switched);
+        Self { by_id, has_switched, params: CompiledSchemas::default(), own_examples: OnceCell::new() }
     }
 
     /// What the parameters of an operation are checked against; `None` when there is no such operation.
@@ -87,6 +127,11 @@ impl Operations {
             examples.extend(known.get(id).map(|example| (id.clone(), example.clone())));
         }
         Ok(examples)
+    }
+
+    /// Whether there is an operation that not every organization has.
+    pub(crate) fn has_switched(&self) -> bool {
+        self.has_switched
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {

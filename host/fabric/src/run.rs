@@ -192,6 +192,17 @@ pub(crate) async fn break_off(
     let now = app.clock.now();
     let broken = connections::break_off(tx, connection.id, connection.revision, reason, now).await?;
     let Some(row) = broken else { return Ok(()) };
+    report_broken(tx, app, &row, reason, run).await
+}
+
+/// Reports a Connection that was broken: in the audit log, by an event and by a notice.
+pub(crate) async fn report_broken(
+    tx: &mut Tx,
+    app: &App,
+    row: &ConnectionRow,
+    reason: &str,
+    run: Option<RunId>,
+) -> Result<(), Error> {
     let entry = NewAudit {
         org_id: row.org_id,
         actor_id: None,

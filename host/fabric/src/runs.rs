@@ -405,7 +405,7 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
 
 /// Whether the viewer may read events of this type of all sites: a run quotes the event that started it.
 fn may_read(app: &App, caller: &Caller, event_type: Option<&str>) -> bool {
-    let may = match event_type.map(|name| app.declared.events.find(name)) {
+    let may = match event_type.map(|name| app.declared().events.find(name)) {
         Some(Some(event_type)) => steps::may_read(app, caller, event_type).is_ok(),
         Some(None) => false,
         None => true,

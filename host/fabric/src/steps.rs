@@ -328,13 +328,13 @@ pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Resu
 
 /// What is wrong with a pattern of events.
 pub(crate) fn pattern_fault(app: &App, pattern: &str) -> Option<String> {
-    patterns::fault(&app.declared.events, pattern)
+    patterns::fault(&app.declared().events, pattern)
 }
 
 /// Requires that the author may read at least one event that the pattern covers.
 pub(crate) fn require_readable(app: &App, author: &Caller, pattern: &str) -> Result<(), Error> {
     let mut refusal = None;
-    for event in app.declared.events.covered(pattern) {
+    for event in app.declared().events.covered(pattern) {
         match may_read(app, author, event) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = Some(error),
@@ -344,7 +344,7 @@ pub(crate) fn require_readable(app: &App, author: &Caller, pattern: &str) -> Res
 }
 
 pub(crate) fn may_read(app: &App, author: &Caller, event: EventType) -> Result<(), Error> {
-    match app.declared.for_reading(event.as_str()) {
+    match app.declared().for_reading(event.as_str()) {
         ReadingAccess::Permission(permission) => author.require(permission),
         ReadingAccess::Role(role) => author.require_unscoped_role(role),
     }

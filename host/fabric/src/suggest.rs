@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use super::operation::Declaration;
 use super::operations::Operations;
+use super::provided::OfferedIn;
 use super::steps;
 
 heddle_core::words! {
@@ -92,10 +93,12 @@ async fn suggest(
     if let Some(message) = steps::pattern_fault(&app, &query.source_event) {
         return Err(Error::field("source_event", message));
     }
-    let types: Vec<_> = app.declared.events.covered(&query.source_event).collect();
+    let types: Vec<_> = app.declared().events.covered(&query.source_event).collect();
     let fields = common_fields(&types.iter().map(|event| event.payload_schema()).collect::<Vec<_>>());
+    let here = OfferedIn::in_organization(&app, caller.org_id).await?;
     let mut operations: Vec<Suggestion> = Operations::of(&app)
         .all()
+        .filter(|operation| here.has(operation))
         .map(|operation| suggestion(operation.declaration(), &caller, &fields))
         .collect();
     operations

@@ -117,7 +117,7 @@ fn tried_type(types: &EventTypes, pattern: &str) -> EventType {
 
 /// The event that the payload would have come with.
 fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
-    let event_type = tried_type(&app.declared.events, &row.source_event);
+    let event_type = tried_type(&app.declared().events, &row.source_event);
     Event {
         id: app.clock.new_id(),
         seq: 0,

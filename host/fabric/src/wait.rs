@@ -93,6 +93,7 @@ impl Pause {
                 "examples": [{ "for_secs": 300, "event": "device.status.changed" }],
             })),
             of_adapter: false,
+            is_switched: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

@@ -172,9 +172,9 @@ async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<ApiKeyId>)
 async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
     let By { app, caller, origin } = &by;
     caller.session()?;
-    let name = check(&body, &app.declared.permissions)?;
+    let name = check(&body, &app.declared().permissions)?;
     for (at, scope) in body.scopes.iter().flatten().enumerate() {
-        may_grant(caller, &app.declared.permissions, at, scope)?;
+        may_grant(caller, &app.declared().permissions, at, scope)?;
     }
     let now = app.clock.now();
     let prefix: String =

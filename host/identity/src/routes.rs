@@ -268,7 +268,7 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>
             slug: organization.slug,
         },
         role: user.role,
-        permissions: caller.permissions(&app.declared.permissions),
+        permissions: caller.permissions(&app.declared().permissions),
         site_grants: grants::list(&mut tx, caller.user_id).await?,
         is_active: user.is_active,
         token_version: login.token_version,

@@ -21,6 +21,11 @@ use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
 use serde_json::Value;
 
+pub use self::installed::judge::{conflict, key_of, may_serve, opened, refused, unusable};
+pub use self::installed::kept::open as open_kept;
+pub use self::installed::pauses::Pauses;
+pub use self::installed::{shown, to_its_end};
+pub use self::packages::{Ground, NotLoaded, bind_in, check, find_binding};
 use self::settings::AdapterSettings;
 
 /// Installed adapters.

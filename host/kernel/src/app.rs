@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use heddle_core::{Clock, Declared};
+use heddle_core::Clock;
 use heddle_runtime::Runtime;
 use heddle_store::Db;
 use heddle_store::audit::AuditKey;
@@ -14,6 +14,7 @@ use crate::audit::kept::Kept;
 use crate::cache::Cache;
 use crate::caller::known::Callers;
 use crate::config::Config;
+use crate::declared::KnownNames;
 use crate::events::hub::Hub;
 use crate::hashing::Hashing;
 use crate::health::cache::HealthCache;
@@ -55,8 +56,7 @@ pub struct App {
     pub mailer: Mailer,
     pub metrics: Arc<Metrics>,
     pub health: HealthCache,
-    /// Permissions and event types of the features.
-    pub declared: Arc<Declared>,
+    pub(crate) names: KnownNames,
     /// For the code that opens the features; others ask [`App::part`].
     pub(crate) parts: Parts,
     pub(crate) shown: Shown,

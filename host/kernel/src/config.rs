@@ -100,6 +100,8 @@ settings! {
         egress_extra_networks: Vec<IpNet> = "EGRESS_EXTRA_NETWORKS", "";
         /// Networks or addresses that nothing may be sent to, whatever else is allowed: controllers, identity providers and webhooks.
         egress_denied_networks: Vec<IpNet> = "EGRESS_DENIED_NETWORKS", "";
+        /// Private networks in which plugins may have their targets, where they declare it and a person agreed to it.
+        plugin_private_networks: Vec<IpNet> = "PLUGIN_PRIVATE_NETWORKS", "";
         /// Hosts that webhooks may go to although they are in a private network, as names or addresses, separated by commas. One on this machine must be in `EGRESS_EXTRA_NETWORKS`, too.
         fabric_webhook_allowed_hosts: Vec<String> = "FABRIC_WEBHOOK_ALLOWED_HOSTS", "";
         /// Where people reach the service, such as `https://heddle.example.org`: links in mails begin with it.

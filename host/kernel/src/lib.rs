@@ -9,6 +9,7 @@ pub mod caller;
 pub mod checks;
 pub mod config;
 pub mod declarations;
+mod declared;
 pub mod events;
 pub mod feature;
 pub mod files;

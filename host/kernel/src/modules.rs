@@ -113,6 +113,7 @@ pub(crate) fn start_runtime(
         code_cache_key: *keys.code_cache_key(),
         compiler,
         extra_networks: config.egress_extra_networks.clone(),
+        plugin_networks: config.plugin_private_networks.clone(),
         denied_networks: config.egress_denied_networks.clone(),
         pooling_instances: config.component_instances,
         guest_workers: guest_workers(),

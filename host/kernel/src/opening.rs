@@ -14,6 +14,7 @@ use crate::audit::{keeping, key};
 use crate::cache::Cache;
 use crate::caller::known::Callers;
 use crate::config::Config;
+use crate::declared::KnownNames;
 use crate::events::hub::Hub;
 use crate::events::{self, Follower};
 use crate::feature::{Feature, Features, Worker};
@@ -72,7 +73,7 @@ impl App {
         let audit_key = key::open(&db, &keys, &clock, features.sealed_columns()).await?;
         let audit_kept = Kept::open(&config, &audit_key);
         let logs = Logs::open(&config).await;
-        let declared = Arc::new(features.declared());
+        let declared = features.declared();
         let metrics = Arc::new(Metrics::new(logs.dropped(), &declared.events));
         let mailer = Mailer::open(&config)?;
         let cache = Cache::open(&config).await?;
@@ -104,7 +105,7 @@ impl App {
             mailer,
             metrics,
             health: HealthCache::default(),
-            declared,
+            names: KnownNames::new(declared),
             parts: Parts::default(),
             shown: Shown::default(),
             started: std::time::Instant::now(),

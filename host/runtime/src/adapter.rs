@@ -14,19 +14,20 @@ use heddle_core::file::GivenFile;
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::release::Tested;
 use heddle_marketplace::{Schema, SchemaError};
-use wasmtime::Store;
 
 use crate::api::{Answer, Call, CallError, FileSink, Filling, KeptFile, SecretBook, SentCall};
+use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::breaker::Standing;
-use crate::call::{Component, Exports, Prepared, Raw, Shared};
+use crate::call::{Ask, Component, Prepared, Shared, ask};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
 use crate::egress::{Outbound, holes, references};
 use crate::limits::{FILE_BYTES_PER_SEC, FILE_START_MAX, FILE_WALL_MAX, WALL_MAX};
 use crate::observe::Observation;
+use crate::reach::Reach;
 use crate::schemas::Schemas;
-use crate::state::{State, Surroundings};
+use crate::state::Surroundings;
 use crate::task::Owned;
 
 /// An installed adapter: verified, compiled, linked, described.
@@ -145,7 +146,7 @@ impl Adapter {
 
     /// Whether it can write: it has the `changes` export.
     pub fn writes(&self) -> bool {
-        self.0.component.exports.changes.is_some()
+        self.0.component.exports.has::<changes::Guest>()
     }
 
     /// Whether it takes calls, or failed so often that it takes none.
@@ -170,7 +171,9 @@ impl Adapter {
 
     /// Logs in and asks the device who it is.
     pub async fn check(&self, call: &Call) -> Result<DeviceProfile, CallError> {
-        let ask = ask(|exports, store| Box::pin(async move { exports.lifecycle.call_check(store).await }));
+        let ask = ask(|exports, store| {
+            Box::pin(async move { exports.get::<lifecycle::Guest>(store)?.call_check(store).await })
+        });
         self.call(call, Phase::Probe, ask, convert::profile).await.map(first)
     }
 
@@ -187,7 +190,10 @@ impl Adapter {
         let (site, cursor) = (site.map(str::to_owned), cursor.map(str::to_owned));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                exports.inventory.call_list_devices(store, site.as_deref(), cursor.as_deref()).await
+                exports
+                    .get::<inventory::Guest>(store)?
+                    .call_list_devices(store, site.as_deref(), cursor.as_deref())
+                    .await
             })
         });
         self.call(call, Phase::Read, ask, convert::devices).await.map(first)
@@ -198,7 +204,9 @@ impl Adapter {
         self.lower("list-sites", format!("{cursor:?}"));
         let cursor = cursor.map(str::to_owned);
         let ask = ask(move |exports, store| {
-            Box::pin(async move { exports.inventory.call_list_sites(store, cursor.as_deref()).await })
+            Box::pin(async move {
+                exports.get::<inventory::Guest>(store)?.call_list_sites(store, cursor.as_deref()).await
+            })
         });
         self.call(call, Phase::Read, ask, convert::sites).await.map(first)
     }
@@ -215,7 +223,10 @@ impl Adapter {
         let (kind, site, cursor) = (kind.to_owned(), site.map(str::to_owned), cursor.map(str::to_owned));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                exports.inventory.call_list_model(store, &kind, site.as_deref(), cursor.as_deref()).await
+                exports
+                    .get::<inventory::Guest>(store)?
+                    .call_list_model(store, &kind, site.as_deref(), cursor.as_deref())
+                    .await
             })
         });
         self.call(call, Phase::Read, ask, convert::model).await.map(first)
@@ -237,7 +248,7 @@ impl Adapter {
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 exports
-                    .inventory
+                    .get::<inventory::Guest>(store)?
                     .call_list_objects(store, &kind, site.as_deref(), cursor.as_deref(), limit, &filter)
                     .await
             })
@@ -257,9 +268,12 @@ impl Adapter {
         self.lower("get-object", format!("{kind} {site:?} {key}"));
         let (kind, site, key) = (kind.to_owned(), site.map(str::to_owned), key.to_owned());
         let ask = ask(move |exports, store| {
-            Box::pin(
-                async move { exports.inventory.call_get_object(store, &kind, site.as_deref(), &key).await },
-            )
+            Box::pin(async move {
+                exports
+                    .get::<inventory::Guest>(store)?
+                    .call_get_object(store, &kind, site.as_deref(), &key)
+                    .await
+            })
         });
         self.call(call, Phase::Read, ask, convert::object).await.map(first)
     }
@@ -279,7 +293,7 @@ impl Adapter {
         let filter = attributes(filter);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.files {
+                match exports.find::<files::Guest>(store)? {
                     Some(guest) => {
                         guest.call_fetch(store, &kind, site.as_deref(), key.as_deref(), &filter).await
                     }
@@ -316,7 +330,7 @@ impl Adapter {
         asked.iter().for_each(|change| self.lower("model-change", &change.payload));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.changes {
+                match exports.find::<changes::Guest>(store)? {
                     Some(guest) => guest.call_express(store, &asked).await,
                     None => Ok(Err(only_reads())),
                 }
@@ -342,7 +356,7 @@ impl Adapter {
         let changes = self.changes(changes);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.changes {
+                match exports.find::<changes::Guest>(store)? {
                     Some(guest) => guest.call_plan(store, &changes).await,
                     None => Ok(Err(only_reads())),
                 }
@@ -372,7 +386,7 @@ impl Adapter {
             (self.changes(changes), self.token(token), convert::to_guest_stage(stage));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.changes {
+                match exports.find::<changes::Guest>(store)? {
                     Some(guest) => guest.call_ready(store, stage, &changes, &token, left).await,
                     None => Ok(Err(only_reads())),
                 }
@@ -391,7 +405,7 @@ impl Adapter {
         // On the guests' threads, where the connections to the controllers live.
         let work = async move { sending.write(&native, &filling, follows).await };
         let answer = Owned::spawn(&self.0.shared.guests, work).join().await;
-        let left = outbound.ledger().left;
+        let left = outbound.account.has_left();
         let answer = answer.unwrap_or_else(|error| {
             tracing::error!(controller.id = %call.target.controller_id, error = %error, "a call was not sent to its end");
             Err(Fault::new(FaultKind::Generic, "internal error"))
@@ -423,7 +437,9 @@ impl Adapter {
             });
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                let Some(guest) = &exports.changes else { return Ok(Err(only_reads())) };
+                let Some(guest) = exports.find::<changes::Guest>(store)? else {
+                    return Ok(Err(only_reads()));
+                };
                 let answer = answer.as_ref();
                 guest.call_judge(store, stage, index, answer, &changes, &token).await.map(Ok)
             })
@@ -436,7 +452,7 @@ impl Adapter {
         let task = self.token(task);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.changes {
+                match exports.find::<changes::Guest>(store)? {
                     Some(guest) => guest.call_poll(store, &task).await,
                     None => Ok(Err(only_reads())),
                 }
@@ -455,7 +471,7 @@ impl Adapter {
         let (changes, token) = (self.changes(changes), self.token(token));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                match &exports.changes {
+                match exports.find::<changes::Guest>(store)? {
                     Some(guest) => guest.call_compare(store, &changes, &token).await,
                     None => Ok(Err(only_reads())),
                 }
@@ -504,14 +520,14 @@ impl Adapter {
                 progress: call.progress.clone(),
             },
             cpu: component.facts.bounds.cpu,
-            outbound,
+            reach: Reach::controller(outbound),
             ask,
             fit,
             weigh: T::bytes,
             urgency: call.urgency,
         };
         let observation = Observation::begin(shared.observer.get(), self.id(), phase);
-        let result = shared.call(component, target.org_id, target.controller_id, prepared).await;
+        let result = shared.call(component, target.controller_id, prepared).await;
         observation.end(&result);
         result
     }
@@ -522,10 +538,7 @@ impl Adapter {
         }
     }
 
-    fn changes(
-        &self,
-        changes: &[ChangeSpec],
-    ) -> Vec<crate::bindings::exports::heddle::adapter::changes::Change> {
+    fn changes(&self, changes: &[ChangeSpec]) -> Vec<changes::Change> {
         let changes = convert::to_guest_changes(changes);
         for change in &changes {
             self.lower("change", &change.payload);
@@ -537,19 +550,6 @@ impl Adapter {
         self.lower("token", token);
         token.to_vec()
     }
-}
-
-type Ask<T> = Box<
-    dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>> + Send,
->;
-
-/// Names the type of a closure, which the compiler does not infer.
-fn ask<T>(
-    ask: impl for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>>
-    + Send
-    + 'static,
-) -> Ask<T> {
-    Box::new(ask)
 }
 
 fn first<R>((answer, _): (R, SecretBook)) -> R {

@@ -1,10 +1,14 @@
 //! Admits calls: bounded per component, per organisation and in total, so that one of them cannot take every slot.
+//!
+//! Plugins have slots of their own: a call of a plugin keeps its slot while an operation that it calls needs one of an
+//! adapter, so that calls of plugins alone could take every slot and wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use heddle_core::OrgId;
+use heddle_marketplace::manifest::Kind;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::Urgency;
@@ -16,6 +20,12 @@ const ORG_CALLS: usize = 16;
 pub(crate) const RESERVED_CALLS: usize = 8;
 /// Of them, those of one organization.
 const ORG_RESERVED_CALLS: usize = 4;
+/// Slots of calls of plugins, in addition to those of adapters.
+pub(crate) const PLUGIN_CALLS: usize = 32;
+/// Of them, those of one plugin.
+const PLUGIN_COMPONENT_CALLS: usize = 16;
+/// Of them, those of one organization.
+const PLUGIN_ORG_CALLS: usize = 8;
 const WAIT: Duration = Duration::from_secs(2);
 /// From here on, organisations without calls are forgotten.
 const ORGS_KEPT: usize = 256;
@@ -23,6 +33,7 @@ const ORGS_KEPT: usize = 256;
 pub(crate) struct Admission {
     all: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
+    plugins: Arc<Semaphore>,
     orgs: Mutex<HashMap<OrgId, OfOrg>>,
 }
 
@@ -31,11 +42,13 @@ pub(crate) struct Admission {
 struct OfOrg {
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
+    plugins: Arc<Semaphore>,
 }
 
 /// Slots of one component.
 #[derive(Clone)]
 pub(crate) struct OfComponent {
+    kind: Kind,
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
 }
@@ -46,12 +59,16 @@ pub(crate) struct Slots {
 }
 
 impl OfComponent {
-    pub(crate) fn new() -> Self {
-        Self::of(COMPONENT_CALLS)
+    pub(crate) fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Adapter => Self::of(kind, COMPONENT_CALLS),
+            Kind::Plugin => Self::of(kind, PLUGIN_COMPONENT_CALLS),
+        }
     }
 
-    fn of(ordinary: usize) -> Self {
+    fn of(kind: Kind, ordinary: usize) -> Self {
         Self {
+            kind,
             ordinary: Arc::new(Semaphore::new(ordinary)),
             reserved: Arc::new(Semaphore::new(RESERVED_CALLS)),
         }
@@ -59,11 +76,12 @@ impl OfComponent {
 }
 
 impl Admission {
-    /// Makes slots for as many instances, in addition to those that are reserved.
+    /// Makes slots for as many instances, in addition to those that are reserved and those of plugins.
     pub(crate) fn new(instances: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(instances.max(1))),
             reserved: Arc::new(Semaphore::new(RESERVED_CALLS)),
+            plugins: Arc::new(Semaphore::new(PLUGIN_CALLS)),
             orgs: Mutex::default(),
         }
     }
@@ -73,6 +91,8 @@ impl Admission {
         let org = self.org(org);
         let ordinary = [&org.ordinary, &component.ordinary, &self.all];
         let wanted = match urgency {
+            // Nothing of a plugin is under way at a device.
+            _ if component.kind == Kind::Plugin => [&org.plugins, &component.ordinary, &self.plugins],
             Urgency::Ordinary => ordinary,
             // A slot that is free to all is taken first: the reserved ones are few.
             Urgency::UnderWay => match take_now(ordinary) {
@@ -98,12 +118,15 @@ impl Admission {
                 slots.available_permits() < most || Arc::strong_count(slots) > 1
             };
             orgs.retain(|_, of| {
-                is_used(&of.ordinary, ORG_CALLS) || is_used(&of.reserved, ORG_RESERVED_CALLS)
+                is_used(&of.ordinary, ORG_CALLS)
+                    || is_used(&of.reserved, ORG_RESERVED_CALLS)
+                    || is_used(&of.plugins, PLUGIN_ORG_CALLS)
             });
         }
         let new = || OfOrg {
             ordinary: Arc::new(Semaphore::new(ORG_CALLS)),
             reserved: Arc::new(Semaphore::new(ORG_RESERVED_CALLS)),
+            plugins: Arc::new(Semaphore::new(PLUGIN_ORG_CALLS)),
         };
         orgs.entry(id).or_insert_with(new).clone()
     }
@@ -124,7 +147,7 @@ mod tests {
     async fn an_organisation_at_its_limit_does_not_keep_others_out() {
         let admission = Admission::new(100);
         let (one, two): (OrgId, OrgId) = (Clock::default().new_id(), Clock::default().new_id());
-        let component = OfComponent::of(100);
+        let component = OfComponent::of(Kind::Adapter, 100);
         let mut held = Vec::new();
         for _ in 0..ORG_CALLS {
             held.push(admission.enter(&component, one, Urgency::Ordinary).await.unwrap());
@@ -139,7 +162,7 @@ mod tests {
     async fn a_component_without_a_free_slot_is_overloaded_after_the_wait() {
         let admission = Admission::new(100);
         let org: OrgId = Clock::default().new_id();
-        let component = OfComponent::of(1);
+        let component = OfComponent::of(Kind::Adapter, 1);
         let _held = admission.enter(&component, org, Urgency::Ordinary).await.unwrap();
         let before = tokio::time::Instant::now();
         assert!(admission.enter(&component, org, Urgency::Ordinary).await.is_none());
@@ -150,7 +173,7 @@ mod tests {
     async fn a_change_under_way_has_slots_that_no_other_call_takes() {
         let (admission, clock) = (Admission::new(1), Clock::default());
         let (one, two): (OrgId, OrgId) = (clock.new_id(), clock.new_id());
-        let component = OfComponent::of(1);
+        let component = OfComponent::of(Kind::Adapter, 1);
         let mut held = vec![admission.enter(&component, one, Urgency::Ordinary).await.unwrap()];
         assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_none());
         for _ in 0..ORG_RESERVED_CALLS {
@@ -161,5 +184,43 @@ mod tests {
         assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_none());
         held.clear();
         assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_some());
+    }
+
+    /// One of them holds its slot while an operation that it called reads a device of the same organization.
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_plugins_do_not_wait_for_each_other_when_they_read_devices() {
+        let (admission, clock) = (Admission::new(64), Clock::default());
+        let org: OrgId = clock.new_id();
+        let (plugin, adapter) = (OfComponent::new(Kind::Plugin), OfComponent::new(Kind::Adapter));
+        let nested = |_| async {
+            let _outer = admission.enter(&plugin, org, Urgency::Ordinary).await?;
+            // All that have a slot have it before one of them asks for more.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let _inner = admission.enter(&adapter, org, Urgency::Ordinary).await?;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Some(())
+        };
+        let ended = futures::future::join_all((0..16).map(nested)).await;
+        assert_eq!(ended.into_iter().flatten().count(), 16);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn plugins_take_no_slot_of_a_device_call() {
+        let (admission, clock) = (Admission::new(1), Clock::default());
+        let (org, plugin): (OrgId, _) = (clock.new_id(), OfComponent::new(Kind::Plugin));
+        let mut held = Vec::new();
+        for _ in 0..PLUGIN_ORG_CALLS {
+            held.push(admission.enter(&plugin, org, Urgency::Ordinary).await.unwrap());
+        }
+        assert!(admission.enter(&plugin, org, Urgency::Ordinary).await.is_none());
+        // Further organizations, until the plugin has its share.
+        for _ in 0..PLUGIN_COMPONENT_CALLS - PLUGIN_ORG_CALLS {
+            held.push(admission.enter(&plugin, clock.new_id(), Urgency::Ordinary).await.unwrap());
+        }
+        assert!(admission.enter(&plugin, clock.new_id(), Urgency::Ordinary).await.is_none());
+        let other = OfComponent::new(Kind::Plugin);
+        assert!(admission.enter(&other, clock.new_id(), Urgency::Ordinary).await.is_some());
+        let adapter = OfComponent::new(Kind::Adapter);
+        assert!(admission.enter(&adapter, org, Urgency::Ordinary).await.is_some());
     }
 }

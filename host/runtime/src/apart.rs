@@ -59,13 +59,26 @@ impl Apart {
         if bytes <= LIGHT_BYTES {
             return Ok(work());
         }
+        self.heavy(org, work).await
+    }
+
+    /// Does work whose cost does not follow from a number of bytes: a schema that an author wrote judges as slowly as
+    /// its author wants.
+    ///
+    /// # Errors
+    /// The work panicked, or the runtime ended.
+    pub(crate) async fn heavy<T: Send + 'static>(
+        &self,
+        org: OrgId,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CallError> {
         let turn = self.turn(org).await;
         let work = move || {
             let _turn = turn;
             work()
         };
         let ended = task::block(&self.threads, work).await;
-        ended.map_err(|error| CallError::host(format!("work on an answer did not end: {error}")))
+        ended.map_err(|error| CallError::host(format!("heavy work did not end: {error}")))
     }
 
     fn org(&self, id: OrgId) -> Arc<Semaphore> {
@@ -105,5 +118,15 @@ mod tests {
         assert!(apart.run(other, LIGHT_BYTES + 1, || ()).now_or_never().is_none(), "the only turn is taken");
         drop(held);
         assert_ne!(apart.run(org, LIGHT_BYTES + 1, || std::thread::current().id()).await.unwrap(), here);
+    }
+
+    #[tokio::test]
+    async fn heavy_work_waits_for_a_turn_however_little_it_works_on() {
+        let (apart, org) = (Apart::new(Handle::current(), 1), Clock::default().new_id());
+        let here = std::thread::current().id();
+        let held = apart.turn(org).await;
+        assert!(apart.heavy(org, || ()).now_or_never().is_none(), "the only turn is taken");
+        drop(held);
+        assert_ne!(apart.heavy(org, || std::thread::current().id()).await.unwrap(), here);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use heddle_core::change::{Hole, HoleSource, HoleValues};
-use heddle_core::fault::Fault;
+use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId};
@@ -13,6 +13,7 @@ use hyper::body::Bytes;
 use serde_json::Value;
 use url::Url;
 
+use crate::egress::held::OVERLOAD;
 use crate::egress::holes;
 use crate::egress::request::Response;
 
@@ -203,15 +204,23 @@ pub enum CallError {
     #[error("{0}")]
     Fault(Fault),
     /// The component trapped, ran out of a limit or broke the interface.
-    #[error("adapter {component} {version} stopped: {class} (reference {reference})")]
-    Trap { component: String, version: String, class: TrapClass, reference: String },
+    #[error("{kind} {component} {version} stopped: {class} (reference {reference}){}", after(*effect))]
+    Trap {
+        kind: &'static str,
+        component: String,
+        version: String,
+        class: TrapClass,
+        reference: String,
+        /// Whether a request left that can have changed something.
+        effect: Effect,
+    },
     /// The component has failed too often for this controller or altogether.
     #[error(
-        "adapter {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s"
+        "{kind} {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s"
     )]
-    Suspended { component: String, retry_after_secs: u64 },
-    /// No slot was free in time.
-    #[error("too many adapter calls are running; try again")]
+    Suspended { kind: &'static str, component: String, retry_after_secs: u64 },
+    /// No slot was free in time. Nothing was done.
+    #[error("too many calls of components are running; try again")]
     Overload,
     /// Fault of the host. Its cause is logged where it arises, and is shown to no caller: it can name files and
     /// addresses of this machine.
@@ -222,8 +231,42 @@ pub enum CallError {
 impl CallError {
     /// Logs the cause, which no caller sees.
     pub(crate) fn host(cause: String) -> Self {
-        tracing::error!(error = %cause, "adapter call failed in the host");
+        tracing::error!(error = %cause, "a call of a component failed in the host");
         Self::Host(cause)
+    }
+
+    /// Whether the call may have changed something.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Fault(fault) => fault.effect,
+            Self::Trap { effect, .. } => *effect,
+            Self::Suspended { .. } | Self::Overload | Self::Host(_) => Effect::None,
+        }
+    }
+
+    /// The error of a call of which a request left that can have changed something: no error of it looks repeatable.
+    pub(crate) fn after_effect(self) -> Self {
+        let possible = |fault: Fault| Self::Fault(fault.with_effect(Effect::Possible));
+        match self {
+            Self::Fault(fault) if fault.effect == Effect::None => possible(fault),
+            Self::Trap { kind, component, version, class, reference, effect: Effect::None } => {
+                Self::Trap { kind, component, version, class, reference, effect: Effect::Possible }
+            }
+            Self::Overload => {
+                let message = "there was no room for the answer, and the call may have changed something";
+                possible(Fault::new(FaultKind::Generic, message).with_code(OVERLOAD))
+            }
+            Self::Host(_) => possible(Fault::new(FaultKind::Generic, "internal error")),
+            other => other,
+        }
+    }
+}
+
+/// What a text about a stopped component adds for its effect.
+fn after(effect: Effect) -> &'static str {
+    match effect {
+        Effect::None => "",
+        Effect::Possible | Effect::Certain => "; it may have changed something",
     }
 }
 
@@ -251,5 +294,35 @@ impl std::fmt::Display for TrapClass {
             TrapClass::Resource => "memory",
             TrapClass::TooLarge => "too-large",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trap(effect: Effect) -> CallError {
+        let (component, version, reference) = ("acme".to_owned(), "1.0.0".to_owned(), "1".to_owned());
+        CallError::Trap { kind: "plugin", component, version, class: TrapClass::Wall, reference, effect }
+    }
+
+    #[test]
+    fn no_error_looks_repeatable_once_something_left() {
+        let unchanged = Fault::new(FaultKind::Busy, "the server is busy");
+        for error in [
+            CallError::Fault(unchanged),
+            trap(Effect::None),
+            CallError::Overload,
+            CallError::Host("a cause".to_owned()),
+        ] {
+            assert_eq!(error.effect(), Effect::None, "{error:?}");
+            let after = error.after_effect();
+            assert_eq!(after.effect(), Effect::Possible, "{after:?}");
+            assert!(!matches!(after, CallError::Overload | CallError::Host(_)), "{after:?}");
+        }
+        let certain = Fault::new(FaultKind::Conflict, "it is there").with_effect(Effect::Certain);
+        assert_eq!(CallError::Fault(certain).after_effect().effect(), Effect::Certain);
+        assert!(trap(Effect::Possible).to_string().ends_with("; it may have changed something"));
+        assert!(trap(Effect::None).to_string().ends_with("stopped: wall (reference 1)"));
     }
 }

@@ -14,3 +14,6 @@ wasmtime::component::bindgen!({
         "heddle:host/http.target": crate::host::TargetHandle,
     },
 });
+
+/// What plugins have in addition; they share the other interfaces with adapters.
+pub(crate) mod plugin;

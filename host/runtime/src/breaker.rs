@@ -29,8 +29,19 @@ const QUARANTINE_RETRY_SECS: u64 = 3_600;
 /// One for each loaded component version.
 pub(crate) struct Breaker {
     name: String,
+    /// What a circuit is of, in the log.
+    peers: Peers,
     clock: Clock,
     state: Mutex<Whole>,
+}
+
+/// What a component is called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peers {
+    /// An adapter for controllers.
+    Controllers,
+    /// A plugin for organizations: the ids of its circuits are made up, and name no controller.
+    Organizations,
 }
 
 #[derive(Default)]
@@ -94,8 +105,8 @@ pub(crate) struct Pass {
 }
 
 impl Breaker {
-    pub(crate) fn new(name: String, clock: Clock) -> Arc<Self> {
-        Arc::new(Self { name, clock, state: Mutex::default() })
+    pub(crate) fn new(name: String, peers: Peers, clock: Clock) -> Arc<Self> {
+        Arc::new(Self { name, peers, clock, state: Mutex::default() })
     }
 
     /// Leave to call, or the seconds until it is worth trying again.
@@ -181,7 +192,14 @@ impl Breaker {
                 // Old points stay: a component that fails every other call is failing.
                 if let Some(circuit) = whole.circuits.get_mut(&controller) {
                     if circuit.open_until.is_some() {
-                        tracing::info!(component = self.name, controller.id = %controller, "adapter {} works again", self.name);
+                        match self.peers {
+                            Peers::Controllers => {
+                                tracing::info!(component = self.name, controller.id = %controller, "component {} works again", self.name);
+                            }
+                            Peers::Organizations => {
+                                tracing::info!(component = self.name, organization.id = %circuit.org, "component {} works again", self.name);
+                            }
+                        }
                     }
                     circuit.open_until = None;
                     circuit.probing = false;
@@ -215,7 +233,14 @@ impl Breaker {
         if circuit.probing || sum(&circuit.points) >= POINTS_MAX {
             circuit.open(now);
             circuit.is_components = blame != Blame::Target;
-            tracing::warn!(component = self.name, controller.id = %controller, "adapter {} is suspended for controller {controller}", self.name);
+            match self.peers {
+                Peers::Controllers => {
+                    tracing::warn!(component = self.name, controller.id = %controller, "component {} is suspended for controller {controller}", self.name);
+                }
+                Peers::Organizations => {
+                    tracing::warn!(component = self.name, organization.id = %circuit.org, "component {} is suspended for organization {}", self.name, circuit.org);
+                }
+            }
         }
         let is_open = |c: &&Circuit| c.is_components && c.open_until.is_some_and(|until| until > now);
         let failing: HashSet<OrgId> = whole.circuits.values().filter(is_open).map(|c| c.org).collect();
@@ -239,11 +264,15 @@ impl Breaker {
             whole.quarantined = true;
             tracing::error!(
                 component = self.name,
-                "adapter {} keeps failing everywhere; it takes no calls until it is released",
+                "component {} keeps failing everywhere; it takes no calls until it is released",
                 self.name
             );
         } else {
-            tracing::error!(component = self.name, "adapter {} fails everywhere; it is suspended", self.name);
+            tracing::error!(
+                component = self.name,
+                "component {} fails everywhere; it is suspended",
+                self.name
+            );
         }
     }
 }

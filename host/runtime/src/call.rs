@@ -5,29 +5,38 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use heddle_core::fault::Effect;
 use heddle_core::{Clock, ControllerId, OrgId};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use wasmtime::component::InstancePre;
 use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
 
 use crate::admission::{Admission, OfComponent};
 use crate::apart::{Apart, LIGHT_CPU};
 use crate::api::{CallError, SecretBook, TrapClass, Urgency};
-use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::breaker::{Blame, Breaker, Verdict};
 use crate::convert::{self, Unfit};
-use crate::egress::{Egress, Facts, Outbound};
-use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter};
+use crate::egress::{Account, Egress, Facts};
+use crate::exports::{Exported, Exports};
+use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter, REFUSALS_LOGGED};
 use crate::meter::CpuMeter;
 use crate::observe::Observer;
+use crate::reach::Reach;
 use crate::runtime::Tap;
+use crate::services::PluginServices;
 use crate::state::{HeldTurn, Lines, State, Surroundings};
 use crate::task::Owned;
-use crate::trap::{self, Ending};
+use crate::trap::{self, Ending, RefusedTooOften};
 
 /// From so many bytes of answers on, a component that runs out of time or memory is not blamed for it.
 const FAT_BYTES: usize = 256 << 10;
+
+/// Wall time of instantiating a component when it is loaded.
+const TRIAL_WALL: Duration = Duration::from_secs(10);
+/// Components that are instantiated to try them at the same time. Their instances are in addition to those of calls.
+pub(crate) const TRIALS: usize = 1;
 
 /// What all calls share.
 pub(crate) struct Shared {
@@ -36,46 +45,43 @@ pub(crate) struct Shared {
     pub(crate) egress: Arc<Egress>,
     pub(crate) apart: Arc<Apart>,
     pub(crate) admission: Admission,
+    /// Turns to instantiate a component when it is loaded.
+    pub(crate) trials: Semaphore,
     pub(crate) clock: Clock,
     pub(crate) tap: Option<Tap>,
     pub(crate) observer: OnceLock<Observer>,
+    pub(crate) services: OnceLock<Arc<dyn PluginServices>>,
 }
 
 /// A component that was linked.
 pub(crate) struct Component {
     pub(crate) facts: Arc<Facts>,
     pub(crate) pre: InstancePre<State>,
-    pub(crate) exports: Indices,
+    pub(crate) exports: Exports,
     pub(crate) slots: OfComponent,
     pub(crate) breaker: Arc<Breaker>,
-}
-
-/// Where the exports of a component are; `changes` and `files` may be absent.
-pub(crate) struct Indices {
-    pub(crate) lifecycle: lifecycle::GuestIndices,
-    pub(crate) inventory: inventory::GuestIndices,
-    pub(crate) changes: Option<changes::GuestIndices>,
-    pub(crate) files: Option<files::GuestIndices>,
-}
-
-/// The exports of one instance.
-pub(crate) struct Exports {
-    pub(crate) lifecycle: lifecycle::Guest,
-    pub(crate) inventory: inventory::Guest,
-    pub(crate) changes: Option<changes::Guest>,
-    pub(crate) files: Option<files::Guest>,
 }
 
 /// What an export answered, before it is converted.
 pub(crate) type Raw<T> = wasmtime::Result<Result<T, types::Fault>>;
 
+/// Calls a function of an export.
+pub(crate) type Ask<T> =
+    Box<dyn for<'a> FnOnce(Exported<'a>, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>;
+
+/// Names the type of a closure, which the compiler does not infer.
+pub(crate) fn ask<T>(
+    ask: impl for<'a> FnOnce(Exported<'a>, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send + 'static,
+) -> Ask<T> {
+    Box::new(ask)
+}
+
 /// A call that is ready to be made.
 pub(crate) struct Prepared<T, R> {
     pub(crate) around: Surroundings,
     pub(crate) cpu: Duration,
-    pub(crate) outbound: Arc<Outbound>,
-    pub(crate) ask:
-        Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
+    pub(crate) reach: Reach,
+    pub(crate) ask: Ask<T>,
     pub(crate) fit: fn(T) -> Result<R, Unfit>,
     /// About how many bytes [`Self::fit`] works on.
     pub(crate) weigh: fn(&T) -> usize,
@@ -102,38 +108,52 @@ struct Report<R> {
 }
 
 impl Shared {
-    /// Calls for a controller: with leave of the breaker, in a slot, on the guests' own threads.
+    /// Calls for a controller, or for what stands in its place for a plugin: with leave of the breaker, in a slot, on the
+    /// guests' own threads.
     pub(crate) async fn call<T: Send + 'static, R: Send + 'static>(
         self: &Arc<Self>,
         component: &Arc<Component>,
-        org: OrgId,
         controller: ControllerId,
         prepared: Prepared<T, R>,
     ) -> Result<(R, SecretBook), CallError> {
-        let urgency = prepared.urgency;
+        let (urgency, org) = (prepared.urgency, prepared.reach.org);
         let pass = match urgency {
             Urgency::UnderWay => Ok(component.breaker.admit_under_way(org, controller)),
             Urgency::Ordinary => component.breaker.admit(org, controller),
         };
         let pass = pass.map_err(|retry_after_secs| CallError::Suspended {
+            kind: component.facts.manifest.kind.as_str(),
             component: component.facts.manifest.id.clone(),
             retry_after_secs,
         })?;
         let slots = self.admission.enter(&component.slots, org, urgency).await;
         let _slots = slots.ok_or(CallError::Overload)?;
-        let outbound = Arc::clone(&prepared.outbound);
-        let report = self.run_apart(component, prepared).await?;
-        let (result, verdict) = self.judge(component, report, &outbound);
-        pass.settle(verdict);
-        let (seen, found_no_room) = {
-            let mut ledger = outbound.ledger();
-            (std::mem::take(&mut ledger.seen), ledger.overloaded)
-        };
-        if found_no_room && matches!(result, Err(CallError::Fault(_))) {
-            // Whatever the component made of it: it was no fault of the device.
+        if Instant::now() >= prepared.around.deadline {
+            // It waited for its slot until its time was over.
             return Err(CallError::Overload);
         }
-        result.map(|answer| (answer, seen))
+        let account = Arc::clone(&prepared.reach.account);
+        let result = match self.run_apart(component, prepared).await {
+            Ok(report) => {
+                let (result, verdict) = self.judge(component, report, &account);
+                pass.settle(verdict);
+                result
+            }
+            Err(error) => Err(error),
+        };
+        count_refusals(component, org, &account);
+        let (seen, found_no_room, left) = {
+            let mut ledger = account.ledger();
+            (std::mem::take(&mut ledger.seen), ledger.overloaded, ledger.left > 0)
+        };
+        match result {
+            Ok(answer) => Ok((answer, seen)),
+            // What left is not forgotten, whatever the component made of it.
+            Err(error) if left => Err(error.after_effect()),
+            // Whatever the component made of it: it was no fault of the device.
+            Err(CallError::Fault(_)) if found_no_room => Err(CallError::Overload),
+            Err(error) => Err(error),
+        }
     }
 
     async fn run_apart<T: Send + 'static, R: Send + 'static>(
@@ -155,29 +175,13 @@ impl Shared {
         prepared: Prepared<T, R>,
     ) -> Result<Report<R>, CallError> {
         let deadline = prepared.around.deadline;
-        let org = prepared.outbound.target.org_id;
+        let org = prepared.reach.org;
         let cpu = CpuMeter::new();
-        let mut store = self.store(component, prepared.around, prepared.outbound, &cpu, prepared.cpu);
+        let mut store = self.store(component, prepared.around, prepared.reach, &cpu, prepared.cpu);
         let (ask, fit, weigh) = (prepared.ask, prepared.fit, prepared.weigh);
         let work = async {
             let instance = component.pre.instantiate_async(&mut store).await?;
-            let exports = Exports {
-                lifecycle: component.exports.lifecycle.load(&mut store, &instance)?,
-                inventory: component.exports.inventory.load(&mut store, &instance)?,
-                changes: component
-                    .exports
-                    .changes
-                    .as_ref()
-                    .map(|found| found.load(&mut store, &instance))
-                    .transpose()?,
-                files: component
-                    .exports
-                    .files
-                    .as_ref()
-                    .map(|found| found.load(&mut store, &instance))
-                    .transpose()?,
-            };
-            ask(&exports, &mut store).await
+            ask(Exported { exports: &component.exports, instance }, &mut store).await
         };
         let outcome = tokio::time::timeout_at(deadline.into(), work).await;
         cpu.stop();
@@ -198,22 +202,50 @@ impl Shared {
         Ok(Report { end, waited, denied_growths, peak_bytes, cpu: cpu.used(), lines })
     }
 
+    /// Instantiates a component once and loads its exports, which shows whether their types are those of the interface:
+    /// until then only their names were looked at. It has the bounds of a call, and reaches nothing.
+    ///
+    /// # Errors
+    /// Says why the component cannot be called.
+    pub(crate) async fn tried(self: &Arc<Self>, component: &Arc<Component>) -> Result<(), String> {
+        let (shared, component) = (Arc::clone(self), Arc::clone(component));
+        let work = async move {
+            let _one = shared.trials.acquire().await;
+            let (facts, deadline) = (Arc::clone(&component.facts), Instant::now() + TRIAL_WALL);
+            let (cpu, budget) = (CpuMeter::new(), facts.bounds.cpu);
+            let reach = Reach::nothing(&shared.egress, Arc::clone(&facts));
+            let around = Surroundings::of_trial(facts.manifest.id.clone(), deadline);
+            let mut store = shared.store(&component, around, reach, &cpu, budget);
+            let work = async {
+                let instance = component.pre.instantiate_async(&mut store).await?;
+                component.exports.load_all(&mut store, &instance)
+            };
+            match tokio::time::timeout_at(deadline.into(), work).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(format!("{error:#}")),
+                Err(_) => Err(format!("it is not ready after {} s", TRIAL_WALL.as_secs())),
+            }
+        };
+        let ended = Owned::spawn(&self.guests, work).join().await;
+        ended.unwrap_or_else(|error| Err(format!("trying it did not end: {error}")))
+    }
+
     fn store(
         &self,
         component: &Component,
         around: Surroundings,
-        outbound: Arc<Outbound>,
+        reach: Reach,
         cpu: &CpuMeter,
         budget: Duration,
     ) -> Store<State> {
-        let org = outbound.target.org_id;
+        let org = reach.org;
         let turn = HeldTurn::default();
         let state = State {
             turn: Arc::clone(&turn),
             limiter: Limiter::new(component.facts.bounds.memory_bytes),
             table: wasmtime::component::ResourceTable::new(),
             around,
-            outbound,
+            reach,
             clock: self.clock.clone(),
             started: Instant::now(),
             lines: Lines::default(),
@@ -265,11 +297,19 @@ impl Shared {
         &self,
         component: &Component,
         report: Report<R>,
-        outbound: &Outbound,
+        account: &Account,
     ) -> (Result<R, CallError>, Verdict) {
-        let denied = outbound.ledger().denied;
-        let sound =
-            if denied > 0 { Verdict::Failed { points: 1, blame: Blame::Component } } else { Verdict::Sound };
+        let (denied, denied_for_data) = {
+            let ledger = account.ledger();
+            (ledger.denied, ledger.denied_for_data)
+        };
+        let refused = match (denied, denied_for_data) {
+            (0, 0) => None,
+            // Its data led there: that says nothing of the component at other organizations.
+            (0, _) => Some(Blame::Target),
+            _ => Some(Blame::Component),
+        };
+        let sound = refused.map_or(Verdict::Sound, |blame| Verdict::Failed { points: 1, blame });
         let class = match &report.end {
             End::Answer(_) | End::Fault(_) => None,
             End::Wall => Some(Ending::Component(TrapClass::Wall)),
@@ -292,6 +332,7 @@ impl Shared {
             Ending::Host => return (Err(CallError::host(reason(&report.end))), Verdict::Open),
             Ending::Component(class) => class,
         };
+        let kind = component.facts.manifest.kind.as_str();
         let reference = self.clock.new_id::<uuid::Uuid>().to_string();
         let (name, version) =
             (component.facts.manifest.id.clone(), component.facts.manifest.version.to_string());
@@ -304,21 +345,41 @@ impl Shared {
             peak_kib = report.peak_bytes >> 10,
             backtrace = backtrace(&report.end),
             lines = report.lines,
-            "adapter {name} {version} was stopped ({class}): {}", reason(&report.end)
+            "{kind} {name} {version} was stopped ({class}): {}", reason(&report.end)
         );
         let verdict = match class {
             // A component that waited for the device is not to blame for its silence.
             TrapClass::Wall if report.waited => Verdict::Open,
             TrapClass::Abi => Verdict::Failed { points: 3, blame: Blame::Border },
+            // It was stopped for its refusals.
+            TrapClass::Bug if was_refused_too_often(&report.end) => sound,
             TrapClass::TooLarge => Verdict::Failed { points: 1, blame: Blame::Target },
             // How much there was to work on follows from the device.
-            TrapClass::Cpu | TrapClass::Resource if outbound.answered() > FAT_BYTES => {
+            TrapClass::Cpu | TrapClass::Resource if account.answered() > FAT_BYTES => {
                 Verdict::Failed { points: 1, blame: Blame::Target }
             }
             _ => Verdict::Failed { points: 1, blame: Blame::Component },
         };
-        (Err(CallError::Trap { component: name, version, class, reference }), verdict)
+        let effect = Effect::None;
+        (Err(CallError::Trap { kind, component: name, version, class, reference, effect }), verdict)
     }
+}
+
+/// Says how many refusals of a call the log does not have.
+fn count_refusals(component: &Component, org: OrgId, account: &Account) {
+    let refused = account.ledger().refused();
+    if refused > REFUSALS_LOGGED {
+        tracing::warn!(
+            component = component.facts.manifest.id,
+            organization.id = %org,
+            refused,
+            "a call of a component was refused something {refused} times; the first {REFUSALS_LOGGED} are logged"
+        );
+    }
+}
+
+fn was_refused_too_often<R>(end: &End<R>) -> bool {
+    matches!(end, End::Error(error) if error.is::<RefusedTooOften>())
 }
 
 fn reason<R>(end: &End<R>) -> String {

@@ -620,6 +620,16 @@ pub(crate) fn outcome(outcome: types::Outcome) -> Fit<CallOutcome> {
     })
 }
 
+/// What an action of a plugin answered.
+pub(crate) fn action_output(text: String) -> Fit<Value> {
+    Reader::default().json("the answer of an action", &text)
+}
+
+/// What a plugin says of itself.
+pub(crate) fn check_output(text: Option<String>) -> Fit<Option<Value>> {
+    text.map(|text| Reader::default().shown("the answer of a check", &text)).transpose()
+}
+
 pub(crate) fn comparison(found: changes::Comparison) -> Fit<Comparison> {
     let mut reader = Reader::default();
     let whole = standing(&mut reader, found.standing)?;

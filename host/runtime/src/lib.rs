@@ -2,7 +2,7 @@
 //!
 //! The only crate that knows wasmtime, and the only one that opens connections to addresses that users name: for
 //! guests, and for the host itself. It keeps no database and decides no rights: the server says on whose behalf a call
-//! is made, and hands out secrets through [`Vault`].
+//! is made, and hands out secrets through [`Vault`] and, for plugins, through [`PluginServices`].
 
 mod adapter;
 mod admission;
@@ -17,6 +17,7 @@ mod convert;
 mod description;
 mod egress;
 mod engine;
+mod exports;
 mod host;
 mod limits;
 mod linker;
@@ -24,8 +25,11 @@ mod load;
 mod meter;
 mod observe;
 pub mod passes;
+mod plugin;
+mod reach;
 mod runtime;
 mod schemas;
+mod services;
 mod state;
 mod task;
 mod trap;
@@ -47,5 +51,7 @@ pub use heddle_marketplace::description::is_media_type;
 pub use heddle_marketplace::headers::misleads;
 pub use load::LoadError;
 pub use observe::{Observed, Observer};
+pub use plugin::{Plugin, PluginCall};
 pub use runtime::{Runtime, Settings, Tap};
 pub use schemas::CompiledSchemas;
+pub use services::{Emitted, KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage, Of, PluginServices};

@@ -32,6 +32,37 @@ pub(crate) const FILE_WALL_MAX: Duration = Duration::from_hours(1);
 pub(crate) const LOG_LINES_MAX: usize = 200;
 pub(crate) const LOG_BYTES_MAX: usize = 2 << 10;
 pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;
+/// How often a call may ask for a secret by its name; later ones find none.
+pub(crate) const SECRET_LOOKUPS_MAX: u32 = 2_048;
+/// Places of one request that secrets are put in.
+pub(crate) const SECRET_PLACES_MAX: usize = 16;
+/// Refusals of one call that are logged one by one.
+pub(crate) const REFUSALS_LOGGED: u32 = 8;
+/// Refusals after which a call of a plugin is stopped.
+pub(crate) const REFUSALS_MAX: u32 = 64;
+/// Bytes of the parameters of an action of a plugin.
+pub(crate) const ACTION_PARAMS_BYTES_MAX: usize = 1 << 20;
+/// Uses of the storage in one call of a plugin.
+pub(crate) const KV_CALLS_MAX: u32 = 256;
+/// Bytes of keys and values that one call of a plugin may write.
+pub(crate) const KV_WRITTEN_BYTES_MAX: usize = 8 << 20;
+/// Changes that are carried out together.
+pub(crate) const KV_OPS_MAX: usize = 64;
+pub(crate) const KV_KEY_BYTES_MAX: usize = 256;
+pub(crate) const KV_VALUE_BYTES_MAX: usize = 64 << 10;
+/// A year.
+pub(crate) const KV_TTL_SECS_MAX: u32 = 31_536_000;
+/// Keys of one page.
+pub(crate) const KV_LIST_MAX: u32 = 1_000;
+pub(crate) const KV_CURSOR_BYTES_MAX: usize = 1 << 10;
+/// Operations of the Fabric that one call of a plugin may call.
+pub(crate) const OPERATION_CALLS_MAX: u32 = 32;
+pub(crate) const OPERATION_PARAMS_BYTES_MAX: usize = 256 << 10;
+pub(crate) const OPERATION_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Events that one call of a plugin may emit.
+pub(crate) const EVENTS_MAX: usize = 100;
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const DEDUP_KEY_BYTES_MAX: usize = 128;
 
 /// What a component may use, per call unless it says otherwise.
 #[derive(Debug, Clone)]
@@ -50,11 +81,11 @@ impl Bounds {
         let pick = |asked: Option<u32>, default: u32, most: u32| asked.unwrap_or(default).clamp(1, most);
         let bytes = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         Self {
-            memory_bytes: bytes(pick(asked.memory_mib, 64, 256)) << 20,
-            cpu: Duration::from_millis(u64::from(pick(asked.cpu_ms, 500, 5_000))),
-            requests: pick(asked.requests, 64, 512),
-            parallel: pick(asked.parallel, 4, 16),
-            request_bytes: bytes(pick(asked.request_bytes, 1 << 20, 8 << 20)),
+            memory_bytes: bytes(pick(asked.memory_mib, Limits::MEMORY_MIB, 256)) << 20,
+            cpu: Duration::from_millis(u64::from(pick(asked.cpu_ms, Limits::CPU_MS, 5_000))),
+            requests: pick(asked.requests, Limits::REQUESTS, 512),
+            parallel: pick(asked.parallel, Limits::PARALLEL, 16),
+            request_bytes: bytes(pick(asked.request_bytes, Limits::REQUEST_BYTES, 8 << 20)),
             response_bytes: ANSWER_BYTES_MAX,
         }
     }

@@ -1,12 +1,13 @@
 //! What a component may import, and nothing else.
 
-use heddle_marketplace::manifest::Capabilities;
+use heddle_marketplace::manifest::{Kind, Manifest};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::{clock, context, description, http, log, progress, random, secrets};
+use crate::bindings::plugin::heddle::plugin::{events, fabric, kv};
 use crate::load::LoadError;
 use crate::state::State;
 
@@ -14,14 +15,17 @@ use crate::state::State;
 const FREE: &[&str] = &[
     "heddle:common/types",
     "heddle:host/context",
-    "heddle:host/description",
     "heddle:host/log",
     "heddle:host/progress",
     "heddle:host/clock",
     "heddle:host/random",
 ];
+const DESCRIPTION: &str = "heddle:host/description";
 const HTTP: &str = "heddle:host/http";
 const SECRETS: &str = "heddle:host/secrets";
+const KV: &str = "heddle:plugin/kv";
+const FABRIC: &str = "heddle:plugin/fabric";
+const EVENTS: &str = "heddle:plugin/events";
 
 /// A linker with all that components can be given.
 pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
@@ -35,36 +39,53 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     random::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     secrets::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     http::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    kv::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    fabric::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    events::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
 
-/// Refuses imports beyond what the manifest's capabilities allow.
+/// Refuses imports beyond what the manifest's kind and capabilities allow.
 pub(crate) fn check_imports(
     engine: &Engine,
     component: &Component,
-    has: &Capabilities,
+    manifest: &Manifest,
 ) -> Result<(), LoadError> {
     for (name, item) in component.component_type().imports(engine) {
         let interface = name.split('@').next().unwrap_or(name);
-        if FREE.contains(&interface) || (interface == HTTP && has.controller_http) {
-            continue;
+        if let Some(needs) = refusal(manifest, interface, || has_functions(engine, &item.ty)) {
+            return Err(LoadError::Import { name: name.to_owned(), needs });
         }
-        // The type of secrets belongs to `http`; only getting one is a capability.
-        if interface == SECRETS && (has.secrets || (has.controller_http && !has_functions(engine, &item.ty)))
-        {
-            continue;
-        }
-        let needs = match interface {
-            HTTP => "it needs 'controller-http' in the manifest's capabilities",
-            SECRETS => "it needs 'secrets' in the manifest's capabilities",
-            _ if interface.starts_with("wasi:") => {
-                "components get no system interfaces; build for a target without them"
-            }
-            _ => "the host does not have it",
-        };
-        return Err(LoadError::Import { name: name.to_owned(), needs });
     }
     Ok(())
+}
+
+/// What an import lacks; `None` where it is allowed. `has_functions` says whether more than types are imported.
+fn refusal(manifest: &Manifest, interface: &str, has_functions: impl Fn() -> bool) -> Option<&'static str> {
+    let (kind, has) = (manifest.kind, &manifest.capabilities);
+    let (has_http, needs_http) = match kind {
+        Kind::Adapter => (has.controller_http, "it needs 'controller-http' in the manifest's capabilities"),
+        Kind::Plugin => (!has.http.is_empty(), "it needs 'http' in the manifest's capabilities"),
+    };
+    let (is_allowed, needs) = match interface {
+        _ if FREE.contains(&interface) => return None,
+        DESCRIPTION => (kind == Kind::Adapter, "only adapters have a description"),
+        HTTP => (has_http, needs_http),
+        // The type of secrets belongs to `http`; only getting one is a capability.
+        SECRETS => (
+            has.secrets.is_any() || (has_http && !has_functions()),
+            "it needs 'secrets' in the manifest's capabilities",
+        ),
+        KV | FABRIC | EVENTS if kind == Kind::Adapter => (false, "only plugins have it"),
+        KV => (has.kv.is_some(), "it needs 'kv' in the manifest's capabilities"),
+        FABRIC => (!has.called().is_empty(), "it needs 'fabric.call' in the manifest's capabilities"),
+        EVENTS => (!has.emitted().is_empty(), "it needs 'events.emit' in the manifest's capabilities"),
+        _ if interface.starts_with("wasi:") => {
+            (false, "components get no system interfaces; build for a target without them")
+        }
+        _ => (false, "the host does not have it"),
+    };
+    (!is_allowed).then_some(needs)
 }
 
 fn has_functions(engine: &Engine, item: &ComponentItem) -> bool {
@@ -73,5 +94,70 @@ fn has_functions(engine: &Engine, item: &ComponentItem) -> bool {
             matches!(export.ty, ComponentItem::ComponentFunc(_)) && !name.starts_with('[')
         }),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn manifest(kind: &str, capabilities: Value) -> Manifest {
+        serde_json::from_value(json!({
+            "schema": 1, "id": "acme", "version": "1.0.0", "kind": kind, "api": "1.0", "name": "Acme", "publisher": "acme",
+            "license": "Apache-2.0", "files": [], "component": "component.wasm", "capabilities": capabilities,
+        }))
+        .unwrap()
+    }
+
+    #[track_caller]
+    fn check(kind: &str, capabilities: Value, interface: &str, expected: Option<&str>) {
+        let found = refusal(&manifest(kind, capabilities), interface, || true);
+        match expected {
+            None => assert_eq!(found, None, "{interface}"),
+            Some(part) => assert!(found.is_some_and(|needs| needs.contains(part)), "{interface}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn an_interface_is_linked_only_with_its_capability() {
+        let http =
+            || json!({ "name": "api", "origin": "https://a.test", "methods": ["GET"], "paths": ["/"] });
+        let secret = json!([{ "name": "key", "target": "api", "places": ["bearer"] }]);
+        for (interface, capability) in [
+            (HTTP, json!({ "http": [http()] })),
+            (SECRETS, json!({ "http": [http()], "secrets": secret })),
+            (KV, json!({ "kv": {} })),
+            (FABRIC, json!({ "fabric": { "call": ["a.b"] } })),
+            (EVENTS, json!({ "events": { "emit": ["plugin.acme.x"] } })),
+        ] {
+            check("plugin", json!({}), interface, Some("in the manifest's capabilities"));
+            check("plugin", capability, interface, None);
+        }
+        check("plugin", json!({ "fabric": { "call": [] } }), FABRIC, Some("'fabric.call'"));
+        check("adapter", json!({}), HTTP, Some("'controller-http'"));
+        check("adapter", json!({ "controller-http": true }), HTTP, None);
+    }
+
+    #[test]
+    fn a_kind_has_no_interface_of_the_other_one() {
+        for interface in [KV, FABRIC, EVENTS] {
+            check("adapter", json!({ "controller-http": true }), interface, Some("only plugins"));
+        }
+        check("plugin", json!({}), DESCRIPTION, Some("only adapters"));
+        check("plugin", json!({}), "wasi:cli/environment", Some("no system interfaces"));
+        check("plugin", json!({}), "heddle:plugin/other", Some("does not have it"));
+        for interface in FREE {
+            check("plugin", json!({}), interface, None);
+            check("adapter", json!({}), interface, None);
+        }
+    }
+
+    #[test]
+    fn the_type_of_secrets_comes_with_http() {
+        let manifest = manifest("adapter", json!({ "controller-http": true }));
+        assert_eq!(refusal(&manifest, SECRETS, || false), None);
+        assert!(refusal(&manifest, SECRETS, || true).is_some());
     }
 }

@@ -1,10 +1,11 @@
-//! From verified bytes to an adapter that can be called. The cheap checks come
+//! From verified bytes to an adapter or a plugin that can be called. The cheap checks come
 //! first; nothing reaches the compiler before they passed.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use heddle_marketplace::{Verified, judge_schemas, settings_schema};
+use heddle_marketplace::manifest::{Kind, Manifest};
+use heddle_marketplace::{Schema, Verified, judge_schemas, settings_schema};
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
@@ -12,30 +13,37 @@ use wasmtime::component::{self, InstancePre};
 use crate::adapter::Adapter;
 use crate::admission::OfComponent;
 use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
-use crate::breaker::Breaker;
+use crate::bindings::plugin::exports::heddle::plugin;
+use crate::breaker::{Breaker, Peers};
 use crate::cache::{Found, KeepError};
-use crate::call::{Component, Indices};
+use crate::call::Component;
 use crate::compile::{self, CompileError};
 use crate::description::Bindings;
 use crate::egress::Facts;
+use crate::exports::{Export as _, Exports};
+use crate::plugin::Plugin;
 use crate::runtime::Runtime;
 use crate::schemas::Schemas;
 use crate::state::State;
 use crate::{description, linker};
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
-const CHANGES: &str = "heddle:adapter/changes@1.0.0";
-const FILES: &str = "heddle:adapter/files@1.0.0";
 
 /// Why a package cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// An adapter where a plugin belongs, or the other way round.
+    #[error("the package is of the kind '{found}', and not of the kind '{expected}'")]
+    Kind { found: &'static str, expected: &'static str },
     #[error("the file is not a component; compiled code and core modules are refused")]
     NotComponent,
     #[error("the component is not valid: {0}")]
     Invalid(String),
     #[error("the component imports '{name}': {needs}")]
     Import { name: String, needs: &'static str },
+    /// What the manifest declares and what the component exports do not go together.
+    #[error("{0}")]
+    Export(String),
     #[error(transparent)]
     Compile(#[from] CompileError),
     #[error("the compiled code cannot be used: {0}")]
@@ -50,7 +58,30 @@ pub enum LoadError {
 
 impl Runtime {
     pub(crate) async fn prepare(&self, package: &Verified) -> Result<Adapter, LoadError> {
+        let manifest = package.manifest();
+        let (component, settings) = self.linked(package, Kind::Adapter, adapter_exports).await?;
+        let description = description::shown(&manifest.id, &manifest.name, package.description());
+        let described = (description, package.description().releases.clone());
+        let schemas = Schemas::new(settings);
+        Ok(Adapter::new(Arc::clone(&self.shared), component, names(package), described, schemas))
+    }
+
+    pub(crate) async fn prepare_as_plugin(&self, package: &Verified) -> Result<Plugin, LoadError> {
+        let (component, settings) = self.linked(package, Kind::Plugin, plugin_exports).await?;
+        Ok(Plugin::new(Arc::clone(&self.shared), component, names(package), settings))
+    }
+
+    /// The component of a package of this kind, checked, compiled and linked, and the schema of its settings.
+    async fn linked(
+        &self,
+        package: &Verified,
+        kind: Kind,
+        exports: fn(&Manifest, &component::Component, &InstancePre<State>) -> Result<Exports, LoadError>,
+    ) -> Result<(Arc<Component>, Schema), LoadError> {
         let (manifest, bytes) = (package.manifest(), package.component());
+        if manifest.kind != kind {
+            return Err(LoadError::Kind { found: manifest.kind.as_str(), expected: kind.as_str() });
+        }
         if Engine::detect_precompiled(bytes).is_some() || !bytes.starts_with(HEADER) {
             return Err(LoadError::NotComponent);
         }
@@ -63,25 +94,30 @@ impl Runtime {
             self.cache.keep_judged(package.manifest_sha256()).map_err(LoadError::Cache)?;
         }
         let code = self.code(package.component_sha256(), bytes).await?;
-        linker::check_imports(&self.shared.engine, &code, &manifest.capabilities)?;
+        linker::check_imports(&self.shared.engine, &code, manifest)?;
         let pre =
             self.linker.instantiate_pre(&code).map_err(|error| LoadError::Link(format!("{error:#}")))?;
-        let component = Arc::new(Component {
-            exports: indices(&code, &pre)?,
+        let component = Component {
+            exports: exports(manifest, &code, &pre)?,
             pre,
             facts: Arc::new(Facts::new(
                 manifest.clone(),
                 package.component_sha256().to_owned(),
                 Bindings::of(package.description()),
             )),
-            slots: OfComponent::new(),
-            breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
-        });
-        let description = description::shown(&manifest.id, &manifest.name, package.description());
-        let described = (description, package.description().releases.clone());
-        let names = (identity(package), package.manifest_sha256().to_owned());
-        let schemas = Schemas::new(settings);
-        Ok(Adapter::new(Arc::clone(&self.shared), component, names, described, schemas))
+            slots: OfComponent::new(kind),
+            breaker: Breaker::new(
+                format!("{} {}", manifest.id, manifest.version),
+                match kind {
+                    Kind::Adapter => Peers::Controllers,
+                    Kind::Plugin => Peers::Organizations,
+                },
+                self.shared.clock.clone(),
+            ),
+        };
+        let component = Arc::new(component);
+        self.shared.tried(&component).await.map_err(LoadError::Link)?;
+        Ok((component, settings))
     }
 
     /// The compiled component, from the cache or from the compile child.
@@ -122,16 +158,48 @@ fn validate(bytes: &[u8]) -> Result<(), LoadError> {
         .map_err(|error| LoadError::Invalid(error.to_string()))
 }
 
-fn indices(code: &component::Component, pre: &InstancePre<State>) -> Result<Indices, LoadError> {
-    let missing = |error: wasmtime::Error| LoadError::Link(format!("{error:#}"));
-    let writes = code.get_export_index(None, CHANGES).is_some();
-    let has_files = code.get_export_index(None, FILES).is_some();
-    Ok(Indices {
-        lifecycle: lifecycle::GuestIndices::new(pre).map_err(missing)?,
-        inventory: inventory::GuestIndices::new(pre).map_err(missing)?,
-        changes: if writes { Some(changes::GuestIndices::new(pre).map_err(missing)?) } else { None },
-        files: if has_files { Some(files::GuestIndices::new(pre).map_err(missing)?) } else { None },
-    })
+fn unlinked(error: wasmtime::Error) -> LoadError {
+    LoadError::Link(format!("{error:#}"))
+}
+
+/// An adapter reads; it may write and have files.
+fn adapter_exports(
+    _: &Manifest,
+    code: &component::Component,
+    pre: &InstancePre<State>,
+) -> Result<Exports, LoadError> {
+    let mut exports = Exports::default();
+    exports.require::<lifecycle::Guest>(pre).map_err(unlinked)?;
+    exports.require::<inventory::Guest>(pre).map_err(unlinked)?;
+    exports.take::<changes::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<files::Guest>(code, pre).map_err(unlinked)?;
+    Ok(exports)
+}
+
+/// A plugin exports what its manifest declares, and no more.
+fn plugin_exports(
+    manifest: &Manifest,
+    code: &component::Component,
+    pre: &InstancePre<State>,
+) -> Result<Exports, LoadError> {
+    let mut exports = Exports::default();
+    exports.take::<plugin::lifecycle::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<plugin::actions::Guest>(code, pre).map_err(unlinked)?;
+    let name = plugin::actions::Guest::NAME;
+    match (manifest.actions.is_empty(), exports.has::<plugin::actions::Guest>()) {
+        (false, false) => Err(LoadError::Export(format!(
+            "the manifest declares actions, and the component does not export '{name}'"
+        ))),
+        (true, true) => Err(LoadError::Export(format!(
+            "the component exports '{name}', and the manifest declares no actions"
+        ))),
+        _ => Ok(exports),
+    }
+}
+
+/// The package for people, and the SHA-256 of its manifest.
+fn names(package: &Verified) -> (String, String) {
+    (identity(package), package.manifest_sha256().to_owned())
 }
 
 /// Names this very package for people: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its manifest's SHA-256.

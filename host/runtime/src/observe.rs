@@ -1,14 +1,16 @@
 //! Tells the server how calls end, for its counters.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::CallError;
 use crate::egress::phase::Phase;
 
-/// A call that is over. Its texts come from closed sets, but for the adapter's id.
+/// A call that is over. Its texts come from closed sets, but for the component's id.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed<'a> {
+    /// The adapter's id, or that of a plugin behind `plugin:`, which no id has.
     pub adapter: &'a str,
     /// What the call was for: `probe`, `read`, `plan`, `verify`, `write`, `poll`.
     pub operation: &'static str,
@@ -18,20 +20,30 @@ pub struct Observed<'a> {
     pub duration: Duration,
 }
 
-/// Told of every call to a controller. Must be quick.
+/// Told of every call of a component. Must be quick.
 pub type Observer = Arc<dyn Fn(&Observed<'_>) + Send + Sync>;
 
 /// One call under way; dropped without an end it was cancelled.
 pub(crate) struct Observation<'a> {
     observer: Option<&'a Observer>,
-    adapter: &'a str,
+    adapter: Cow<'a, str>,
     phase: Phase,
     started: Instant,
     outcome: &'static str,
 }
 
 impl<'a> Observation<'a> {
+    /// Of a call of an adapter.
     pub(crate) fn begin(observer: Option<&'a Observer>, adapter: &'a str, phase: Phase) -> Self {
+        Self::of(observer, Cow::Borrowed(adapter), phase)
+    }
+
+    /// Of a call of a plugin, whose id may also be that of an adapter.
+    pub(crate) fn begin_of_plugin(observer: Option<&'a Observer>, plugin: &str, phase: Phase) -> Self {
+        Self::of(observer, Cow::Owned(format!("plugin:{plugin}")), phase)
+    }
+
+    fn of(observer: Option<&'a Observer>, adapter: Cow<'a, str>, phase: Phase) -> Self {
         Self { observer, adapter, phase, started: Instant::now(), outcome: "cancelled" }
     }
 
@@ -44,7 +56,7 @@ impl Drop for Observation<'_> {
     fn drop(&mut self) {
         let Some(observer) = self.observer else { return };
         observer(&Observed {
-            adapter: self.adapter,
+            adapter: &self.adapter,
             operation: operation(self.phase),
             outcome: self.outcome,
             duration: self.started.elapsed(),
@@ -93,8 +105,11 @@ mod tests {
         begin().end(&Ok(()));
         begin().end::<()>(&Err(CallError::Fault(Fault::new(FaultKind::Timeout, "late"))));
         drop(begin());
+        Observation::begin_of_plugin(Some(&observer), "acme", Phase::Read).end(&Ok(()));
         Observation::begin(None, "acme", Phase::Read).end(&Ok(()));
-        let told: Vec<_> = told.lock().unwrap().iter().map(|(_, _, outcome)| *outcome).collect();
-        assert_eq!(told, ["ok", "timeout", "cancelled"]);
+        let told = told.lock().unwrap();
+        let outcomes: Vec<_> = told.iter().map(|(_, _, outcome)| *outcome).collect();
+        assert_eq!(outcomes, ["ok", "timeout", "cancelled", "ok"]);
+        assert_eq!((told[0].0.as_str(), told[3].0.as_str()), ("acme", "plugin:acme"));
     }
 }

@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use wasmtime::component::Linker;
 
 use crate::adapter::Adapter;
-use crate::admission::{Admission, RESERVED_CALLS};
+use crate::admission::{Admission, PLUGIN_CALLS, RESERVED_CALLS};
 use crate::apart::Apart;
 use crate::api::{CallError, Vault};
 use crate::cache::CodeCache;
-use crate::call::Shared;
+use crate::call::{Shared, TRIALS};
 use crate::compile::Compiler;
 use crate::egress::Egress;
 use crate::egress::address::Rules;
@@ -27,6 +27,8 @@ use crate::egress::witness::Witness;
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
 use crate::observe::Observer;
+use crate::plugin::Plugin;
+use crate::services::PluginServices;
 use crate::state::State;
 
 /// Sees all bytes that go into guests, with a word for where they come from. For tests.
@@ -42,22 +44,25 @@ pub struct Settings {
     /// Networks that controllers may be in although the guard refuses them:
     /// loopback and link-local. Metadata services stay refused.
     pub extra_networks: Vec<IpNet>,
+    /// Private networks that targets of plugins may be in, where their manifests ask for private networks.
+    pub plugin_networks: Vec<IpNet>,
     /// Networks that nothing is sent to, whatever else is allowed.
     pub denied_networks: Vec<IpNet>,
-    /// Instances that can live at a time.
+    /// Instances of adapters that can live at a time. There are some more for changes in flight and for plugins.
     pub pooling_instances: u32,
     /// Threads that run guests.
     pub guest_workers: usize,
     pub tap: Option<Tap>,
 }
 
-/// Loads adapters and keeps them.
+/// Loads adapters and plugins, and keeps them.
 pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     pub(crate) linker: Linker<State>,
     pub(crate) cache: CodeCache,
     pub(crate) compiler: Compiler,
     adapters: ArcSwap<BTreeMap<String, Adapter>>,
+    plugins: ArcSwap<BTreeMap<String, Plugin>>,
     /// How often what is installed has changed.
     changes: watch::Sender<u64>,
     /// Guests have threads of their own, so that they cannot delay the server's.
@@ -68,7 +73,7 @@ impl Runtime {
     /// Starts the engine and the threads of guests, and opens the folder of compiled code. No adapter is
     /// loaded yet. Dropping the runtime cuts the calls that run; [`Runtime::shutdown`] does so earlier.
     pub fn start(settings: Settings, vault: Arc<dyn Vault>, clock: Clock) -> Result<Arc<Self>, StartError> {
-        let reserved = u32::try_from(RESERVED_CALLS).unwrap_or_default();
+        let reserved = u32::try_from(RESERVED_CALLS + PLUGIN_CALLS + TRIALS).unwrap_or_default();
         let engine = engine::running(settings.pooling_instances.saturating_add(reserved))?;
         engine::start_ticking(&engine)?;
         let threads = tokio::runtime::Builder::new_multi_thread()
@@ -81,7 +86,8 @@ impl Runtime {
             .map_err(StartError::Cache)?;
         let linker = crate::linker::linker(&engine).map_err(|error| StartError::Engine(error.to_string()))?;
         let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
-        let rules = Rules::new(settings.extra_networks, settings.denied_networks);
+        let rules = Rules::new(settings.extra_networks, settings.denied_networks)
+            .with_plugin_networks(settings.plugin_networks);
         let apart = Apart::new(threads.handle().clone(), settings.guest_workers / 2);
         let apart = Arc::new(apart);
         let shared = Arc::new(Shared {
@@ -90,9 +96,11 @@ impl Runtime {
             apart: Arc::clone(&apart),
             egress: Arc::new(Egress::new(vault, apart, clock.clone(), rules)),
             admission: Admission::new(instances),
+            trials: tokio::sync::Semaphore::new(TRIALS),
             clock,
             tap: settings.tap,
             observer: std::sync::OnceLock::new(),
+            services: std::sync::OnceLock::new(),
         });
         Ok(Arc::new(Self {
             shared,
@@ -100,6 +108,7 @@ impl Runtime {
             cache,
             compiler: settings.compiler,
             adapters: ArcSwap::default(),
+            plugins: ArcSwap::default(),
             changes: watch::Sender::default(),
             threads: Mutex::new(Some(threads)),
         }))
@@ -141,6 +150,50 @@ impl Runtime {
             self.changes.send_modify(|changes| *changes += 1);
         }
         was_there
+    }
+
+    /// Checks, compiles and links the package of a plugin. It can be called and is not in service yet.
+    pub async fn prepare_plugin(&self, package: &Verified) -> Result<Plugin, LoadError> {
+        self.prepare_as_plugin(package).await
+    }
+
+    /// Puts a plugin in service, in the place of an older version. Running calls end on the old one.
+    pub fn serve_plugin(&self, plugin: &Plugin) {
+        self.plugins.rcu(|plugins| {
+            let mut plugins = BTreeMap::clone(plugins);
+            plugins.insert(plugin.id().to_owned(), plugin.clone());
+            plugins
+        });
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Takes a plugin out of service. Running calls end on it. False when there was none.
+    pub fn withdraw_plugin(&self, id: &str) -> bool {
+        let before = self.plugins.rcu(|plugins| {
+            let mut plugins = BTreeMap::clone(plugins);
+            plugins.remove(id);
+            plugins
+        });
+        let was_there = before.contains_key(id);
+        if was_there {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        was_there
+    }
+
+    /// The plugin of this id, where it is in service.
+    pub fn plugin(&self, id: &str) -> Option<Plugin> {
+        self.plugins.load().get(id).cloned()
+    }
+
+    /// All plugins in service, by id.
+    pub fn plugins(&self) -> Vec<Plugin> {
+        self.plugins.load().values().cloned().collect()
+    }
+
+    /// From now on asks the server for what plugins need; the first one stays.
+    pub fn serves_plugins(&self, services: Arc<dyn PluginServices>) {
+        let _ = self.shared.services.set(services);
     }
 
     /// Follows how often what is installed has changed. A change is counted once it is in service.
@@ -208,6 +261,7 @@ impl Runtime {
     /// Takes no further calls and cuts those that run.
     pub fn shutdown(&self) {
         self.adapters.store(Arc::default());
+        self.plugins.store(Arc::default());
         if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {
             threads.shutdown_background();
         }

@@ -8,9 +8,9 @@ use heddle_core::Clock;
 use wasmtime::component::ResourceTable;
 
 use crate::apart::Turn;
-use crate::egress::Outbound;
 use crate::egress::phase::Phase;
 use crate::limits::Limiter;
+use crate::reach::Reach;
 use crate::runtime::Tap;
 
 pub(crate) type Progress = Arc<dyn Fn(u8, String) + Send + Sync>;
@@ -23,9 +23,25 @@ pub(crate) struct Surroundings {
     pub(crate) site_ref: Option<String>,
     pub(crate) phase: Phase,
     pub(crate) deadline: Instant,
-    /// The controller's settings as JSON.
+    /// The settings of the controller, or of the organization of a plugin's call, as JSON.
     pub(crate) settings: String,
     pub(crate) progress: Option<Progress>,
+}
+
+impl Surroundings {
+    /// Of a component that is only instantiated, to see what it exports.
+    pub(crate) fn of_trial(component: String, deadline: Instant) -> Self {
+        Self {
+            component,
+            request_id: String::new(),
+            controller_id: None,
+            site_ref: None,
+            phase: Phase::Probe,
+            deadline,
+            settings: "{}".to_owned(),
+            progress: None,
+        }
+    }
 }
 
 /// The data of one store.
@@ -33,7 +49,7 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) table: ResourceTable,
     pub(crate) around: Surroundings,
-    pub(crate) outbound: Arc<Outbound>,
+    pub(crate) reach: Reach,
     pub(crate) clock: Clock,
     pub(crate) started: Instant,
     pub(crate) lines: Lines,

@@ -18,6 +18,11 @@ pub(crate) enum Ending {
 #[error("{0}")]
 pub(crate) struct HostFault(pub(crate) String);
 
+/// Ends a call of a plugin that was refused too often.
+#[derive(Debug, thiserror::Error)]
+#[error("it was refused something {0} times")]
+pub(crate) struct RefusedTooOften(pub(crate) u32);
+
 /// Classifies an error of a call; `denied_growths` counts refused memory.
 pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     if error.is::<PoolConcurrencyLimitError>() {
@@ -25,6 +30,9 @@ pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     }
     if error.is::<HostFault>() {
         return Ending::Host;
+    }
+    if error.is::<RefusedTooOften>() {
+        return Ending::Component(TrapClass::Bug);
     }
     let class = match error.downcast_ref::<Trap>() {
         Some(trap) => class_of(*trap),
@@ -82,5 +90,6 @@ mod tests {
         check(Trap::CannotEnterComponent, 0, component(TrapClass::Abi));
         check(wasmtime::Error::msg("string pointer out of bounds"), 0, component(TrapClass::Abi));
         check(HostFault("x".to_owned()), 0, Ending::Host);
+        check(RefusedTooOften(64), 1, component(TrapClass::Bug));
     }
 }

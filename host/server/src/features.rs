@@ -20,6 +20,7 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_fabric::Fabric,
     &heddle_delivery::notifications::Notifications,
     &heddle_fabric::automation::Automation,
+    &heddle_plugins::Plugins,
     &heddle_kernel::audit::AuditLog,
     &heddle_kernel::logs::ServiceLog,
     &heddle_delivery::webhooks::Webhooks,
@@ -40,8 +41,13 @@ mod tests {
     /// of the file, and that one is in the list of sealed columns.
     #[tokio::test]
     async fn every_column_of_bytes_is_accounted_for() {
-        const NOT_SEALED: &[&str] =
-            &["adapter_package_part.bytes", "change.plan_token", "file_part.bytes", "idempotency.response"];
+        const NOT_SEALED: &[&str] = &[
+            "adapter_package_part.bytes",
+            "change.plan_token",
+            "file_part.bytes",
+            "idempotency.response",
+            "plugin_value.bytes",
+        ];
         let sealed: Vec<SealedColumn> = FEATURES.sealed_columns().collect();
         for table in dump::tables().await.unwrap() {
             for column in table.columns.iter().filter(|column| column.kind == Kind::Bytes) {

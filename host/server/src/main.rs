@@ -228,7 +228,8 @@ fn doctor() -> anyhow::Result<bool> {
 async fn openapi(config: Config) -> anyhow::Result<()> {
     let (config, folder) = heddle_operate::without_traces(config);
     let app = heddle_server::open(config, compiler()?).await?;
-    let document = heddle_kernel::http::openapi::document(&heddle_kernel::http::routes(&app), &app.declared);
+    let document =
+        heddle_kernel::http::openapi::document(&heddle_kernel::http::routes(&app), &app.declared());
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
     app.db.close().await;
     drop(folder);

@@ -35,6 +35,8 @@ pub struct ConnectionRow {
     pub cooldown_key: Option<String>,
     pub state: ConnectionState,
     pub state_reason: Option<String>,
+    /// The owner of an operation that it is broken without; it is enabled again when that one offers the operation again.
+    pub waits_for: Option<String>,
     pub author_id: UserId,
     /// Counts edits.
     pub revision: i64,
@@ -74,6 +76,7 @@ impl ConnectionRow {
             cooldown_key: None,
             state: ConnectionState::Enabled,
             state_reason: None,
+            waits_for: None,
             author_id,
             revision: 1,
             after_seq: 0,
@@ -227,7 +230,7 @@ pub async fn update(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<
         SET name = $2, description = $3, source_event = $4, conditions = $5, steps = $6, secret = $7,
             cooldown_secs = $8, state = $9, state_reason = $10, author_id = $11, revision = revision + 1,
             after_seq = $12, cron = $13, time_zone = $14, missed = $15, next_due_at = $16, updated_at = $17,
-            cooldown_key = $18
+            cooldown_key = $18, waits_for = CASE WHEN $9 = 'broken' THEN waits_for END
         WHERE id = $1 AND deleted_at IS NULL
         RETURNING *")
         .bind(row.id).bind(&row.name).bind(row.description.as_ref()).bind(&row.source_event)
@@ -313,6 +316,75 @@ pub async fn break_off(
         .bind(id).bind(revision).bind(reason).bind(now)
         .fetch_optional(conn)
         .await)?)
+}
+
+/// The same for one whose operation is gone; the owner of that one is who it waits for.
+pub async fn break_off_until(
+    tx: &mut Tx,
+    (id, revision): (ConnectionId, i64),
+    waits_for: &str,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Option<ConnectionRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection
+        SET state = 'broken', state_reason = $3, waits_for = $5, revision = revision + 1, next_due_at = NULL,
+            updated_at = $4
+        WHERE id = $1 AND revision = $2 AND state = 'enabled' AND deleted_at IS NULL
+        RETURNING *")
+        .bind(id).bind(revision).bind(reason).bind(now).bind(waits_for)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Enables a broken Connection again that waited for an operation and was not edited since. Of the row, `after_seq` and
+/// `next_due_at` say where it begins. `None` when there is nothing to mend.
+pub async fn mend(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<Option<ConnectionRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection
+        SET state = 'enabled', state_reason = NULL, waits_for = NULL, revision = revision + 1, after_seq = $3,
+            next_due_at = $4, updated_at = $5
+        WHERE id = $1 AND revision = $2 AND state = 'broken' AND waits_for IS NOT NULL AND deleted_at IS NULL
+        RETURNING *")
+        .bind(row.id).bind(row.revision).bind(row.after_seq).bind(row.next_due_at).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Enabled Connections of all kinds behind this one that have a step of an operation whose id begins so: those of an
+/// organization, or of all.
+pub async fn enabled_with(
+    tx: &mut Tx,
+    org: Option<OrgId>,
+    prefix: &str,
+    after: Option<ConnectionId>,
+    limit: u32,
+) -> Result<Vec<ConnectionRow>> {
+    Select::new(SELECT, FROM)
+        .and("c.state = 'enabled' AND c.deleted_at IS NULL")
+        .and_some("c.org_id = ?", org.map(|org| Bind::Id(org.0)))
+        .and_bind("CAST(c.steps AS TEXT) LIKE CAST(? AS TEXT)", Bind::Text(format!("%\"{prefix}%")))
+        .and_some("c.id > ?", after.map(|id| Bind::Id(id.0)))
+        .all(tx, "c.id", i64::from(limit))
+        .await
+}
+
+/// Broken Connections of all kinds behind this one that wait for operations of this owner: those of an organization, or of
+/// all.
+pub async fn waiting_for(
+    tx: &mut Tx,
+    org: Option<OrgId>,
+    owner: &str,
+    after: Option<ConnectionId>,
+    limit: u32,
+) -> Result<Vec<ConnectionRow>> {
+    Select::new(SELECT, FROM)
+        .and("c.state = 'broken' AND c.deleted_at IS NULL")
+        .and_bind("c.waits_for = ?", Bind::Text(owner.to_owned()))
+        .and_some("c.org_id = ?", org.map(|org| Bind::Id(org.0)))
+        .and_some("c.id > ?", after.map(|id| Bind::Id(id.0)))
+        .all(tx, "c.id", i64::from(limit))
+        .await
 }
 
 /// Returns the authors of enabled Connections whose rights may have changed since then, with the organization.

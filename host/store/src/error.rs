@@ -143,6 +143,7 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "oauth2_grant.code_hash" => "oauth2_grant_code",
         "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",
         "user_identity.provider_id, user_identity.issuer, user_identity.subject" => "user_identity_subject",
+        "plugin.plugin_id" => "plugin_name",
         "sso_attempt.state_hash" => "sso_attempt_state",
         "event.org_id, event.seq" => "event_seq",
         "audit.org_id, audit.seq" => "audit_seq",

@@ -1,7 +1,7 @@
 //! Adapter packages that were installed over the API: which one serves, and the bytes of it and of the one before it.
 
 use heddle_core::Timestamp;
-use sqlx::FromRow;
+use sqlx::{FromRow, QueryBuilder};
 
 use crate::db::Tx;
 use crate::error::Result;
@@ -171,6 +171,41 @@ pub async fn trim(tx: &mut Tx, adapter_id: &str) -> Result<()> {
         .bind(adapter_id)
     );
     Ok(())
+}
+
+/// Removes the bytes of all packages of this id but those with these SHA-256 of their manifests.
+pub async fn keep_only(tx: &mut Tx, adapter_id: &str, manifests: &[&str]) -> Result<()> {
+    on!(tx, conn => {
+        let mut delete = QueryBuilder::new(
+            "DELETE FROM adapter_package_part WHERE manifest_sha256 IN (
+                SELECT kept.manifest_sha256 FROM adapter_package_kept kept WHERE kept.adapter_id = ",
+        );
+        delete.push_bind(adapter_id);
+        if !manifests.is_empty() {
+            delete.push(" AND kept.manifest_sha256 NOT IN (");
+            let mut places = delete.separated(", ");
+            for manifest in manifests {
+                places.push_bind(*manifest);
+            }
+            delete.push(")");
+        }
+        delete.push(")");
+        delete.build().execute(conn).await.map(drop)
+    })?;
+    Ok(())
+}
+
+/// The packages of this id whose bytes are kept, by the SHA-256 of their manifests.
+pub async fn kept_of(tx: &mut Tx, adapter_id: &str) -> Result<Vec<String>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT kept.manifest_sha256 FROM adapter_package_kept kept
+        WHERE kept.adapter_id = $1 AND EXISTS (SELECT 1 FROM adapter_package_part part
+            WHERE part.manifest_sha256 = kept.manifest_sha256)
+        ORDER BY kept.manifest_sha256 LIMIT CAST($2 AS BIGINT)")
+        .bind(adapter_id)
+        .bind(HISTORY_MAX)
+        .fetch_all(conn)
+        .await)?)
 }
 
 /// The package as one ZIP archive; `None` where its bytes are not kept.

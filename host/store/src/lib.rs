@@ -39,6 +39,7 @@ pub mod organization_signing;
 pub mod organizations;
 pub mod packages;
 pub mod password_resets;
+pub mod plugins;
 pub mod processes;
 pub mod roles;
 pub mod runs;

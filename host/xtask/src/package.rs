@@ -17,8 +17,8 @@ use crate::workspace::Workspace;
 const PUBLISHER: &str = "heddle";
 /// Raised when packages of the same input come out differently.
 const RECIPE: &str = "1";
-/// Crates with guests that misbehave on purpose, and the folders they are in.
-const TEST_GUESTS: &[&str] = &["tests/hostile"];
+/// Folders of the crates with guests for tests, some of which misbehave on purpose.
+const TEST_GUESTS: &[&str] = &["tests/hostile", "tests/plugin"];
 
 struct Guest {
     /// Folder name: the adapter's id, or the guest's name.

@@ -207,7 +207,7 @@ impl Add {
         Ok(Plugin {
             id: manifest.id.clone(),
             publisher: manifest.publisher.clone(),
-            kind: manifest.kind.clone(),
+            kind: manifest.kind,
             name: manifest.name.clone(),
             summary: summary.context("'--summary' says what a new plugin is")?,
             description: description.unwrap_or_default(),

@@ -319,7 +319,8 @@ fn identity_and_limits_follow_the_rules() {
     rule("/id", json!("controller"), "ReservedId");
     rule("/schema", json!(2), "Schema");
     rule("/api", json!("2.0"), "Api");
-    rule("/kind", json!("plugin"), "Kind");
+    rule("/kind", json!("plugin"), "OtherKind");
+    rule("/kind", json!("module"), "ManifestFormat");
     rule("/version", json!("1.0"), "ManifestFormat");
     rule("/min-host", json!("26"), "Field");
     rule("/name", json!(" "), "Field");

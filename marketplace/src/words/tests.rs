@@ -71,3 +71,33 @@ fn a_line_cannot_look_like_another_one() {
     assert!(lines.iter().all(|line| line.chars().all(|c| c == ' ' || c.is_ascii_graphic())), "{lines:?}");
     assert!(lines[1].contains("/a\\u{202e}b"), "{lines:?}");
 }
+
+#[test]
+fn a_plugin_shows_what_it_may_do_and_what_it_offers() {
+    let mut manifest = crate::plugin_rules::tests::template();
+    manifest["files"] = json!([]);
+    manifest["capabilities"] = json!({ "kv": {}, "fabric": { "call": ["fabric.notify"] } });
+    let mut manifest: Manifest = serde_json::from_value(manifest).unwrap();
+    manifest.event_types.clear();
+    assert_eq!(
+        in_words(&manifest),
+        [
+            "high risk: calls the operation 'fabric.notify', which may change something",
+            "high risk: stages changes by the action 'isolate'",
+            "high risk: acts at its own targets by the action 'send'",
+            "low risk: offers the action 'isolate' to everyone who may use the Fabric",
+            "low risk: offers the action 'send' to those with 'plugin.acme-alerts.send'",
+            "low risk: keeps up to 1048576 bytes for each organization",
+            "low risk: uses up to 64 MiB of memory in a call",
+            "low risk: uses up to 500 ms of a processor in a call",
+            "low risk: sends up to 64 requests in a call",
+            "low risk: sends up to 4 requests at once to a target",
+            "low risk: sends up to 1048576 bytes in a request",
+            "action 'send' (Send): changes something at its own targets; needs 'plugin.acme-alerts.send'",
+            "action 'isolate' (Isolate): stages changes for review",
+            "permission 'plugin.acme-alerts.send' (Send alerts)",
+        ]
+    );
+    manifest.capabilities = serde_json::from_value(json!({})).unwrap();
+    assert_eq!(in_words(&manifest)[0], "no capability: it computes and reaches nothing");
+}

@@ -149,7 +149,7 @@ async fn replay(by: By, At(id): At<DeliveryId>) -> Result<(StatusCode, Answer<Re
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     let (subscription, _) = lock_listening(&mut tx, caller, found.subscription_id).await?;
-    require_events(&app.declared, caller, std::slice::from_ref(&found.event_type))?;
+    require_events(&app.declared(), caller, std::slice::from_ref(&found.event_type))?;
     // Read again now that it is locked.
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     if found.state != DeliveryState::Pending {
@@ -183,7 +183,7 @@ async fn replay_range(
     body.check()?;
     let mut tx = app.db.write().await?;
     let (subscription, listening) = lock_listening(&mut tx, caller, id).await?;
-    require_events(&app.declared, caller, &subscription.events)?;
+    require_events(&app.declared(), caller, &subscription.events)?;
     let room = room(&mut tx, &subscription).await?;
     let replayed = match body.state {
         Some(_) => {
@@ -217,9 +217,9 @@ async fn replay_events(
     let to = body.to_seq.min(body.from_seq.saturating_add(i64::from(room) - 1));
     let range = Range { from: body.from_seq, to, state: None, limit: room };
     let again = deliveries::replay_range(tx, listening.id, range, now).await?;
-    let found = events::list(tx, &app.declared.events, org, body.from_seq - 1, None, room).await?;
+    let found = events::list(tx, &app.declared().events, org, body.from_seq - 1, None, room).await?;
     let is_wanted =
-        |stored: &&StoredEvent| stored.event.seq <= to && is_for(&app.declared, listening, stored);
+        |stored: &&StoredEvent| stored.event.seq <= to && is_for(&app.declared(), listening, stored);
     let wanted = found.events.iter().filter(is_wanted);
     let new: Vec<_> = wanted.map(|stored| queue::of(app, listening, stored, now)).collect();
     let queued = deliveries::insert(tx, &new).await?;

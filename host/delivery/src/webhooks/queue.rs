@@ -43,7 +43,7 @@ impl Consumer for Queue {
         events: &[StoredEvent],
     ) -> Result<bool, Error> {
         let listening = webhooks::listening(tx, org).await?;
-        Ok(listening.iter().any(|one| is_concerned(&app.declared, one, events)))
+        Ok(listening.iter().any(|one| is_concerned(&app.declared(), one, events)))
     }
 
     async fn take(
@@ -54,14 +54,14 @@ impl Consumer for Queue {
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
         let mut concerned = webhooks::listening(tx, org).await?;
-        concerned.retain(|one| is_concerned(&app.declared, one, events));
+        concerned.retain(|one| is_concerned(&app.declared(), one, events));
         let ids: Vec<SubscriptionId> = concerned.iter().map(|one| one.id).collect();
         let there = webhooks::lock_all(tx, &ids).await?;
         if !ids.is_empty() {
             // Read again, now that the locks keep other processes from changing them.
             concerned = webhooks::listening(tx, org).await?;
             concerned.retain(|one| {
-                is_concerned(&app.declared, one, events) && there.get(&one.id).copied().unwrap_or(false)
+                is_concerned(&app.declared(), one, events) && there.get(&one.id).copied().unwrap_or(false)
             });
         }
         let mut waiting = Waiting(webhooks::pending(tx, org).await?);
@@ -70,7 +70,7 @@ impl Consumer for Queue {
         for one in &concerned {
             tell_of_problem(tx, app, org, one).await?;
             let wanted: Vec<&StoredEvent> =
-                events.iter().filter(|stored| is_new_for(&app.declared, one, stored)).collect();
+                events.iter().filter(|stored| is_new_for(&app.declared(), one, stored)).collect();
             let (queued, missed) = wanted.split_at(waiting.room(one.id).min(wanted.len()));
             waiting.add(one.id, queued.len());
             for stored in queued {
@@ -128,7 +128,7 @@ fn problem(declared: &Declared, one: &Listening) -> Option<String> {
 
 /// Notifies administrators once that a subscription is silent, until it is no longer silent.
 async fn tell_of_problem(tx: &mut Tx, app: &App, org: OrgId, one: &Listening) -> Result<(), Error> {
-    let problem = problem(&app.declared, one);
+    let problem = problem(&app.declared(), one);
     if problem == one.told_problem {
         return Ok(());
     }

@@ -207,7 +207,7 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
         return failed(after.map(|after| now + *after), format!("not sent: {why}"), now);
     }
     let asked = Asked { events: &due.events, site_id: due.site_id, author: &due.author };
-    if let Some(why) = rights::why_not_now(&app.declared, asked, &due.event_type, due.event_site_id) {
+    if let Some(why) = rights::why_not_now(&app.declared(), asked, &due.event_type, due.event_site_id) {
         return failed(None, format!("not sent: {why}"), app.clock.now());
     }
     let message = Message {

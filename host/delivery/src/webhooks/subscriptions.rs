@@ -106,7 +106,7 @@ impl Resource for Subscriptions {
     type View = View;
 
     fn view(subscription: Subscription, app: &App) -> Result<View, Error> {
-        Ok(View::of(subscription, &app.declared))
+        Ok(View::of(subscription, &app.declared()))
     }
 
     /// Without the URL's path: it can hold a secret by which a receiver knows its sender.
@@ -227,7 +227,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let url = check_url(&mut checks, &body.url);
-    let events = check_events(&mut checks, &app.declared, caller, &body.events);
+    let events = check_events(&mut checks, &app.declared(), caller, &body.events);
     let headers = check_headers(&mut checks, body.headers);
     let signing = check_secret(&mut checks, body.signing_secret);
     checks.done()?;
@@ -282,7 +282,7 @@ async fn check_related(
     if let Some(template) = template {
         let found = Template::lock(tx, &scope, template).await?;
         checks.require(found.is_some(), "template_id", "webhook template not found");
-        let wrong = found.and_then(|template| unfit(&app.declared.events, &template, events));
+        let wrong = found.and_then(|template| unfit(&app.declared().events, &template, events));
         checks.require(wrong.is_none(), "template_id", &wrong.unwrap_or_default());
     }
     checks.done()
@@ -316,7 +316,7 @@ async fn update(
     });
     let url = given.as_deref().map(|url| check_url(&mut checks, url));
     let events =
-        body.events.as_deref().map(|patterns| check_events(&mut checks, &app.declared, caller, patterns));
+        body.events.as_deref().map(|patterns| check_events(&mut checks, &app.declared(), caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
     checks.done()?;
     let scope = caller.organization_scope();
@@ -335,7 +335,7 @@ async fn update(
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
     if aims {
-        require_events(&app.declared, caller, events.as_deref().unwrap_or(&current.events))?;
+        require_events(&app.declared(), caller, events.as_deref().unwrap_or(&current.events))?;
     }
     if headers.is_none() {
         require_same_receiver(&current, url.as_deref())?;
@@ -423,7 +423,7 @@ async fn rotate(by: By, At(id): At<SubscriptionId>, if_match: IfMatch) -> Result
     by.record::<Subscriptions>(&mut tx, &updated, "webhook.rotated", Subscriptions::detail(&updated)).await?;
     tx.commit().await?;
     Ok(One(Revealed {
-        webhook: View::of(updated, &app.declared),
+        webhook: View::of(updated, &app.declared()),
         signing_secret: Some(signing.expose().to_owned()),
     }))
 }

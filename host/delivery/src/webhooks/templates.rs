@@ -171,7 +171,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let payload = Value::Object(body.payload);
-    check_payload(&mut checks, &app.declared.events, &payload);
+    check_payload(&mut checks, &app.declared().events, &payload);
     checks.done()?;
     let mut tx = app.db.write().await?;
     let new = NewTemplate {
@@ -199,7 +199,7 @@ async fn update(
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     let payload = body.payload.map(Value::Object);
     if let Some(payload) = &payload {
-        check_payload(&mut checks, &app.declared.events, payload);
+        check_payload(&mut checks, &app.declared().events, payload);
     }
     checks.done()?;
     let scope = caller.organization_scope();

@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Operations;
 use crate::declarations::SHOWS_RUNS;
 use crate::in_flight::take_for_person;
+use crate::provided::{OfferedIn, not_offered};
 use crate::run::{Work, begin, carry_out_apart};
 use crate::runs::{ListQuery, RunView, list_actions, view};
 use crate::steps::{self, OPERATION_ID_CHARS_MAX, Step};
@@ -83,6 +84,9 @@ async fn act(
         Some(permission) => caller.require(permission)?,
         // The role that may have it in a Connection.
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
+    }
+    if !OfferedIn::in_organization(app, caller.org_id).await?.has(&operation) {
+        return Err(not_offered(&body.operation_id, &declaration.owner));
     }
     operations.check_params(&body.operation_id, &Value::Object(body.params.clone())).await?;
     let step = Step {

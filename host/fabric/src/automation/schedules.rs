@@ -31,6 +31,7 @@ use crate::connections::{WantedState, edited_state, refuse_more, refuse_more_of_
 use crate::declarations::SHOWS_RUNS;
 use crate::kinds::{self, Kind, ListQuery, READ, Schedules, WRITE};
 use crate::measures::Measures;
+use crate::provided::require_offered;
 use crate::run::break_off;
 use crate::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::steps::{self, STEPS_MAX, Step};
@@ -258,6 +259,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, caller, body.organization_id).await?;
     declared::require_known_ids(&mut tx, org, &body.steps).await?;
+    require_offered(&mut tx, app, org, &outlines).await?;
     refuse_more(&mut tx, org).await?;
     let mut row =
         ConnectionRow::draft(app.clock.new_id(), Schedules::KIND, org, caller.user_id, app.clock.now());

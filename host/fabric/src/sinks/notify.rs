@@ -73,6 +73,7 @@ impl Notify {
                 "additionalProperties": false,
             })),
             of_adapter: false,
+            is_switched: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

@@ -90,6 +90,7 @@ impl Webhook {
                 "additionalProperties": false,
             })),
             of_adapter: false,
+            is_switched: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

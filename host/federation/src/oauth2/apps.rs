@@ -185,9 +185,9 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
     check_redirect_uris(&mut checks, &body.redirect_uris, body.client_type);
-    check_scopes(&mut checks, &app.declared.permissions, &body.scopes);
+    check_scopes(&mut checks, &app.declared().permissions, &body.scopes);
     checks.done()?;
-    may_hand_on(caller, &app.declared.permissions, &body.scopes)?;
+    may_hand_on(caller, &app.declared().permissions, &body.scopes)?;
     let id: OauthAppId = app.clock.new_id();
     let secret = (body.client_type == ClientType::Confidential).then(|| new_secret(id));
     let mut tx = app.db.write().await?;
@@ -289,11 +289,11 @@ async fn update(
         check_redirect_uris(&mut checks, uris, current.client_type);
     }
     if let Some(scopes) = &body.scopes {
-        check_scopes(&mut checks, &app.declared.permissions, scopes);
+        check_scopes(&mut checks, &app.declared().permissions, scopes);
     }
     checks.done()?;
     let added = body.scopes.iter().flatten().filter(|scope| !current.scopes.contains(scope));
-    may_hand_on(caller, &app.declared.permissions, &added.cloned().collect::<Vec<_>>())?;
+    may_hand_on(caller, &app.declared().permissions, &added.cloned().collect::<Vec<_>>())?;
     let change = AppUpdate {
         name,
         description: body.description.into(),

@@ -72,7 +72,7 @@ async fn metadata(State(app): State<SharedApp>, Issuer(issuer): Issuer) -> Answe
         "revocation_endpoint_auth_methods_supported": methods,
         "introspection_endpoint_auth_methods_supported": &methods[..2],
         "authorization_response_iss_parameter_supported": true,
-        "scopes_supported": app.declared.permissions.iter().collect::<Vec<_>>(),
+        "scopes_supported": app.declared().permissions.iter().collect::<Vec<_>>(),
     }))
 }
 

@@ -109,7 +109,7 @@ pub(super) async fn read(app: &App, query: &str) -> Result<Result<Asked, Fault>,
     let mut tx = app.db.single().await?;
     let Some(registered) = oauth2::find_registered(&mut tx, id).await? else { return Ok(Err(unknown_app())) };
     drop(tx);
-    Ok(judge(&given, registered, &app.declared.permissions))
+    Ok(judge(&given, registered, &app.declared().permissions))
 }
 
 fn unknown_app() -> Fault {

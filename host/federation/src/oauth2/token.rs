@@ -222,7 +222,7 @@ async fn for_refresh_token(
     }
     refuse_other_times(&mut tx, &grant).await?;
     let scopes = match fields.get("scope") {
-        Some(text) => words(&narrowed(text, &grant.scopes, &app.declared.permissions)?),
+        Some(text) => words(&narrowed(text, &grant.scopes, &app.declared().permissions)?),
         None => grant.scopes.clone(),
     };
     if !oauth2::end(&mut tx, &hash, now).await? {

@@ -25,9 +25,10 @@ use heddle_store::installed_packages::Installed;
 use heddle_store::packages::{self, Binding};
 use semver::Version;
 
-pub(super) use self::binding::{bind_in, kept};
+pub use self::binding::bind_in;
+pub(super) use self::binding::kept;
 use self::choice::in_order;
-pub(super) use self::choice::{Ground, check};
+pub use self::choice::{Ground, check};
 use super::installed::{self, Seen, Turns};
 use super::settings::{AdapterSettings, package_folders};
 
@@ -48,7 +49,7 @@ pub(super) struct Candidate {
 
 /// Why a package is not loaded.
 #[derive(Debug)]
-pub(super) enum NotLoaded {
+pub enum NotLoaded {
     /// It may not serve, or cannot.
     Refused(String),
     /// A fault of this machine that may pass, such as a full disk: the package is tried again.
@@ -328,7 +329,7 @@ pub(super) async fn load(
 }
 
 /// What an id is bound to; `None` when it never served.
-pub(super) async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
+pub async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
     packages::find_binding(&mut db.read().await?, id).await
 }
 

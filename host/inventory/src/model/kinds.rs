@@ -86,7 +86,7 @@ pub fn kind_of(id: &str) -> Result<&'static ModelKind, Error> {
 
 /// The permission that the events of a kind need; its objects need the same.
 fn permission(app: &App, kind: &ModelKind) -> Option<Permission> {
-    match app.declared.for_subscription(kind.event_prefix()) {
+    match app.declared().for_subscription(kind.event_prefix()) {
         SubscriptionAccess::Permission(permission) => Some(permission),
         _ => None,
     }

@@ -59,7 +59,7 @@ async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     Ok(Known {
         expires_at: found.expires_at,
         token_exp: None,
-        caller: caller(found, &app.declared.permissions),
+        caller: caller(found, &app.declared().permissions),
     })
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     Ok(Known {
         expires_at: Some(found.expires_at),
         token_exp: None,
-        caller: caller(found, &app.declared.permissions),
+        caller: caller(found, &app.declared().permissions),
     })
 }
 

@@ -104,7 +104,7 @@ async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: O
     // The connection was not notified of a revocation between the proof and now, so it checks again.
     recheck.notify_one();
     let (sender, inbox) = mpsc::channel(WAITING_MAX);
-    let listener = Listener::new(caller, app.declared.clone());
+    let listener = Listener::new(caller, app.declared());
     let is_asked = Arc::new(AtomicBool::default());
     let (receiver, pinged_at, asked) = (None, Instant::now(), is_asked.clone());
     let mut connection =
@@ -182,6 +182,7 @@ impl Connection<'_> {
     async fn listen(&mut self, recheck: &Notify) -> End {
         let mut revalidation = every(REVALIDATION_INTERVAL);
         let mut ping = every(PING_INTERVAL);
+        let mut names = self.app.names.changes();
         let stop = self.app.tasks.stopping();
         if let Err(end) = Box::pin(self.welcome()).await {
             return end;
@@ -192,6 +193,11 @@ impl Connection<'_> {
                 () = recheck.notified() => Box::pin(self.revalidate(&mut revalidation)).await,
                 _ = revalidation.tick() => Box::pin(self.revalidate(&mut revalidation)).await,
                 _ = ping.tick() => self.ping().await,
+                Ok(()) = names.changed() => {
+                    self.listener.learn(self.app.declared());
+                    self.tune();
+                    Ok(())
+                }
                 came = self.inbox.recv() => match came.map(|came| *came) {
                     Some(Came::Text(text, _place)) => Box::pin(self.answer(&text)).await,
                     Some(Came::Binary) => Box::pin(self.send_error("frames are JSON text")).await,

@@ -206,7 +206,7 @@ async fn follow<C: Consumer>(
         return Ok(Followed::Left);
     }
     let mut is_left = false;
-    let mut stretch = events::list(&mut tx, &app.declared.events, org, seen, None, C::BATCH).await?;
+    let mut stretch = events::list(&mut tx, &app.declared().events, org, seen, None, C::BATCH).await?;
     if let Some((seq, at)) = stretch.unknown
         && app.clock.now() - at < NEWER_WAIT
     {

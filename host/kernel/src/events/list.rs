@@ -53,7 +53,7 @@ pub(super) async fn list(
     let request = query.walk()?;
     let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
-    if let Some(message) = patterns::fault(&app.declared.events, pattern) {
+    if let Some(message) = patterns::fault(&app.declared().events, pattern) {
         return Err(Error::field("event_type", message));
     }
     let scope = caller.scope();
@@ -64,7 +64,7 @@ pub(super) async fn list(
         // Numbers belong to one organization.
         org: query.organization_id.or(if stretch.is_some() { Some(caller.org_id) } else { scope.org }),
         sites: scope.sites,
-        types: readable(&app.declared, &caller, pattern),
+        types: readable(&app.declared(), &caller, pattern),
         site_id: query.site_id,
         controller_id: query.controller_id,
         device_id: query.device_id,
@@ -134,7 +134,7 @@ pub(super) async fn get(
 ) -> Result<One<View>, Error> {
     let scope = caller.scope();
     let mut tx = app.db.single().await?;
-    let found = events::find(&mut tx, &scope, &readable(&app.declared, &caller, "*"), id).await?;
+    let found = events::find(&mut tx, &scope, &readable(&app.declared(), &caller, "*"), id).await?;
     found.map(|stored| One(View(Published::from(stored).event))).ok_or(Error::NotFound("event"))
 }
 

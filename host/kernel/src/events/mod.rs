@@ -113,7 +113,7 @@ impl Follower {
         let (now, later) = moved.split_at(moved.len().min(ORGANIZATIONS));
         let asked: Vec<(OrgId, i64)> = now.iter().map(|(org, _)| (*org, self.position(*org))).collect();
         let mut tx = app.db.single().await?;
-        let news = heddle_store::events::behind(&mut tx, &app.declared.events, &asked, BATCH).await?;
+        let news = heddle_store::events::behind(&mut tx, &app.declared().events, &asked, BATCH).await?;
         drop(tx);
         for stored in news.events {
             app.metrics.event_published(stored.event.event_type);

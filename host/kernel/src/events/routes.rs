@@ -162,5 +162,5 @@ async fn types(State(app): State<SharedApp>) -> Json<Vec<TypeView>> {
         category: t.category(),
         payload_schema: t.payload_schema(),
     };
-    Json(app.declared.events.iter().map(declared).collect())
+    Json(app.declared().events.iter().map(declared).collect())
 }

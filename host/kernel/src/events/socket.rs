@@ -77,6 +77,11 @@ impl Listener {
         ended.if_any()
     }
 
+    /// Takes up the names that are declared now: a subscription covers types that came after it.
+    pub(super) fn learn(&mut self, declared: Arc<Declared>) {
+        self.declared = declared;
+    }
+
     /// The event types that this caller could subscribe to.
     pub(super) fn available(&self) -> Vec<&'static str> {
         self.declared

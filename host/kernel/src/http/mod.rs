@@ -61,7 +61,7 @@ struct Edge {
 /// Builds all routes behind their layers. A trailing slash of the path must be gone.
 pub(crate) fn router(app: &SharedApp) -> Router {
     let table = routes(app);
-    let document = openapi::Written::of(&table, &app.declared, &app.config);
+    let document = openapi::Written::of(&table, &app.declared(), &app.config);
     let table = table.merge(openapi::routes(document.as_ref()));
     let pages: Vec<Pages> = app.features().iter().map(Feature::pages).collect();
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));

@@ -139,7 +139,13 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words
         // No `maxLength`: it counts characters, and clients that are generated would apply it to the name of a file.
         let about = format!("A file of at most {bytes_max} bytes");
         let schema = json!({ "type": "string", "format": "binary", "description": about });
-        operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
+        let mut content = json!({});
+        // The form comes first: clients that are generated take the first, and some cannot take a form that is second.
+        if let Some(form) = route.doc.file_form {
+            content["multipart/form-data"]["schema"] = schemas.asked(form);
+        }
+        content[media]["schema"] = schema;
+        operation["requestBody"] = json!({ "required": true, "content": content });
     }
     operation["responses"] = answers::of(table, route, schemas);
     operation

@@ -68,6 +68,8 @@ pub struct Doc {
     pub body: Option<SchemaOf>,
     /// Media type of a body that is a file, and the most bytes that it may have.
     pub file: Option<(&'static str, usize)>,
+    /// A form that also holds the file.
+    pub file_form: Option<SchemaOf>,
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
@@ -96,6 +98,7 @@ pub fn doc(summary: &'static str) -> Doc {
         query: None,
         body: None,
         file: None,
+        file_form: None,
         answer: None,
         payload: None,
         marks: Vec::new(),
@@ -150,6 +153,13 @@ impl Doc {
     #[must_use]
     pub fn takes(mut self, media: &'static str, bytes_max: usize) -> Self {
         self.file = Some((media, bytes_max));
+        self
+    }
+
+    /// Takes the file also in a form (`multipart/form-data`) with the fields of `T`.
+    #[must_use]
+    pub fn takes_in_form<T: JsonSchema>(mut self) -> Self {
+        self.file_form = Some(SchemaGenerator::subschema_for::<T>);
         self
     }
 
@@ -358,6 +368,17 @@ impl Routes {
         T: 'static,
     {
         self.add(Method::POST, path, access, on(MethodFilter::POST, handler), doc)
+    }
+
+    /// Adds a route that sets something as a whole, whether it was there or not. Where the document is to promise
+    /// `If-Match`, it is `as_seen`.
+    #[must_use]
+    pub fn put<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::PUT, path, access, on(MethodFilter::PUT, handler), doc)
     }
 
     /// Adds a route that changes parts of an object. Where its path ends in a parameter, the document

@@ -13,7 +13,7 @@ struct Site {
 
 fn site() -> Site {
     let clock = Clock::default();
-    let breaker = Breaker::new("acme 1.0.0".to_owned(), clock.clone());
+    let breaker = Breaker::new("acme 1.0.0".to_owned(), Peers::Controllers, clock.clone());
     Site { breaker, org: clock.new_id(), controller: clock.new_id(), clock }
 }
 

@@ -9,6 +9,18 @@ pub(crate) trait Weigh {
     fn bytes(&self) -> usize;
 }
 
+impl Weigh for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weigh for Option<String> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, String::len)
+    }
+}
+
 impl Weigh for lifecycle::DeviceProfile {
     fn bytes(&self) -> usize {
         let facts = self.facts.iter().map(|fact| fact.key.len() + fact.value.len());

@@ -23,6 +23,8 @@ pub(super) const OWN: &str = "it is this machine";
 pub(crate) struct Rules {
     extra: Vec<IpNet>,
     denied: Vec<IpNet>,
+    /// Private networks that plugins may reach.
+    plugins: Vec<IpNet>,
     interfaces: Interfaces,
 }
 
@@ -40,7 +42,18 @@ impl Rules {
     ///
     /// Nothing lifts what is in `denied`.
     pub(crate) fn new(extra: Vec<IpNet>, denied: Vec<IpNet>) -> Self {
-        Self { extra, denied, interfaces: Interfaces::default() }
+        Self { extra, denied, ..Self::default() }
+    }
+
+    /// The same rules, with the private networks that plugins may reach.
+    pub(crate) fn with_plugin_networks(self, plugins: Vec<IpNet>) -> Self {
+        Self { plugins, ..self }
+    }
+
+    /// Whether plugins may reach the network of an address, if it is private.
+    pub(super) fn is_open_to_plugins(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.plugins.iter().any(|network| network.contains(&address))
     }
 
     /// Whether the operator has denied the network of an address in its canonical form.

@@ -1,36 +1,41 @@
 //! Bodies: how large they may be.
 
 use heddle_core::fault::{Fault, FaultKind};
+use serde_json::Value;
 
 use super::request::{Body, Request};
 
-/// Refuses a body that is larger than the controller takes. Files do not count.
+/// Refuses a body that is larger than what the other side takes. Files do not count.
 pub(super) fn check(request: &Request, most: usize) -> Result<(), Fault> {
-    let size = size(&request.body);
+    check_size(size(&request.body), most)
+}
+
+/// Refuses a body of so many bytes where they are too many.
+pub(super) fn check_size(size: usize, most: usize) -> Result<(), Fault> {
     if size > most {
-        return Err(Fault::new(
-            FaultKind::Generic,
-            format!("the request body has {size} bytes, the controller takes {most}"),
-        )
-        .with_code("request-too-large"));
+        let message = format!("the request body has {size} bytes, and {most} are the most");
+        return Err(Fault::new(FaultKind::Generic, message).with_code("request-too-large"));
     }
     Ok(())
 }
 
-fn size(body: &Body) -> usize {
+pub(super) fn size(body: &Body) -> usize {
     match body {
         Body::None => 0,
-        Body::Json(value) => {
-            let mut count = Count(0);
-            serde_json::to_writer(&mut count, value).expect("counting bytes cannot fail");
-            count.0
-        }
+        Body::Json(value) => json_bytes(value),
         Body::Form(fields) => fields.iter().map(|(name, value)| name.len() + value.len() + 2).sum(),
         Body::Multipart(parts) => parts.iter().map(|part| part.held() + part.name.len() + 128).sum(),
         Body::Bytes(_, bytes) => bytes.len(),
         // It is streamed, and has a limit of its own since it was uploaded.
         Body::File(..) => 0,
     }
+}
+
+/// Bytes that a JSON value has as a text, counted without making it.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).expect("counting bytes cannot fail");
+    count.0
 }
 
 struct Count(usize);

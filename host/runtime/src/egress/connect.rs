@@ -43,11 +43,18 @@ pub(super) struct Connections(Mutex<HashMap<Key, Pool>>);
 pub(super) struct Route {
     pub(super) client: reqwest::Client,
     pub(super) base: Url,
+    /// What texts call the other side.
+    pub(super) peer: &'static str,
 }
 
 impl Connections {
     /// The pool to these addresses; a new one when they changed.
-    pub(super) fn route(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Result<Route, Fault> {
+    pub(super) fn route(
+        &self,
+        target: &Target,
+        mut addresses: Vec<SocketAddr>,
+        peer: &'static str,
+    ) -> Result<Route, Fault> {
         addresses.sort_unstable();
         let key = Key {
             org: target.org_id,
@@ -61,7 +68,7 @@ impl Connections {
         let now = Instant::now();
         if let Some(pool) = pools.get_mut(&key).filter(|pool| pool.addresses == addresses) {
             pool.last_used = now;
-            return Ok(Route { client: pool.client.clone(), base: target.url.clone() });
+            return Ok(Route { client: pool.client.clone(), base: target.url.clone(), peer });
         }
         if pools.len() >= POOLS_MAX
             && let Some(oldest) =
@@ -71,7 +78,7 @@ impl Connections {
         }
         let client = build(target, &addresses)?;
         pools.insert(key, Pool { addresses, client: client.clone(), last_used: now });
-        Ok(Route { client, base: target.url.clone() })
+        Ok(Route { client, base: target.url.clone(), peer })
     }
 }
 
@@ -132,4 +139,12 @@ pub(super) fn client(
             Fault::new(FaultKind::Connection, "no connection can be prepared for this address")
                 .with_code("connect")
         })
+}
+
+#[cfg(test)]
+impl Connections {
+    /// How many pools there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
 }

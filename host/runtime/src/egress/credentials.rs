@@ -1,5 +1,7 @@
 //! Puts secrets of a credential into a request, last of all.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use heddle_core::fault::{Fault, FaultKind};
@@ -10,7 +12,83 @@ use zeroize::Zeroizing;
 
 use super::request::{Auth, Body, Content, Part, Place, denied};
 use super::wire::Outgoing;
+use super::{body, headers, path};
 use crate::api::Credential;
+use crate::limits::SECRET_PLACES_MAX;
+
+/// Refuses the same place twice, and more places than a request needs.
+pub(super) fn check_places(auth: &Auth) -> Result<(), Fault> {
+    let Auth::Inject(places) = auth else { return Ok(()) };
+    if places.len() > SECRET_PLACES_MAX {
+        return Err(denied(
+            "place",
+            format!("secrets go to at most {SECRET_PLACES_MAX} places of a request"),
+        ));
+    }
+    let mut seen = HashSet::new();
+    match places.iter().find(|(place, _)| !seen.insert(canonical(place))) {
+        None => Ok(()),
+        Some(_) => Err(denied("place", "two secrets have the same place; name each place once")),
+    }
+}
+
+/// The kind of a place and its name, equal for all spellings of one place.
+fn canonical(place: &Place) -> (u8, String) {
+    match place {
+        Place::Bearer => (0, http::header::AUTHORIZATION.as_str().to_owned()),
+        Place::Header(name, _) => (0, name.to_ascii_lowercase()),
+        Place::Query(name) => (1, name.clone()),
+        // A '/' in a name is not one between names.
+        Place::JsonPointer(pointer) => (2, pointer.replace('/', "\0").replace("~1", "/").replace("~0", "~")),
+        Place::FormField(name) => (3, name.clone()),
+    }
+}
+
+/// Refuses a request that has too many bytes once the secrets are in it. A secret goes into each element of a batch, so
+/// this is judged before they are placed.
+pub(super) fn check_room(
+    outgoing: &Outgoing,
+    auth: &Auth,
+    credential: &Credential,
+    body_bytes_max: usize,
+) -> Result<(), Fault> {
+    let Auth::Inject(places) = auth else { return Ok(()) };
+    let (mut of_body, mut of_query) = (body::size(&outgoing.body), outgoing.path.len());
+    for (place, name) in places {
+        let secret = field(credential, name)?.expose().len();
+        match place {
+            Place::Bearer | Place::Header(..) => {}
+            Place::Query(name) => of_query = of_query.saturating_add(name.len() + secret + 2),
+            Place::FormField(name) => of_body = of_body.saturating_add(name.len() + secret + 2),
+            Place::JsonPointer(pointer) => {
+                let elements = match &outgoing.body {
+                    Body::Json(Value::Array(batch)) => batch.len(),
+                    _ => 1,
+                };
+                of_body = of_body.saturating_add(elements.saturating_mul(pointer.len() + secret));
+            }
+        }
+    }
+    body::check_size(of_body, body_bytes_max)?;
+    check_query(of_query)
+}
+
+/// Judges a request with its secrets by the bounds that it was judged by without them.
+pub(super) fn check_filled(outgoing: &Outgoing, body_bytes_max: usize) -> Result<(), Fault> {
+    body::check_size(body::size(&outgoing.body), body_bytes_max)?;
+    headers::check_sizes(outgoing.headers.iter().map(|(name, value)| name.as_str().len() + value.len()))?;
+    let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&outgoing.query).finish();
+    check_query(outgoing.path.len() + query.len())
+}
+
+fn check_query(bytes: usize) -> Result<(), Fault> {
+    if bytes > path::BYTES_MAX {
+        let message =
+            format!("the path and query with their secrets have more than {} bytes", path::BYTES_MAX);
+        return Err(Fault::new(FaultKind::Generic, message).with_code("request-too-large"));
+    }
+    Ok(())
+}
 
 pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credential) -> Result<(), Fault> {
     match auth {

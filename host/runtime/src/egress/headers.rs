@@ -3,6 +3,7 @@
 use heddle_core::fault::Fault;
 use heddle_marketplace::headers::{belongs_to_host, is_connection, misleads};
 use heddle_marketplace::manifest::{ApplyTo, CaptureFrom, Manifest, Session};
+use heddle_marketplace::plugin::SecretPlace;
 use http::{HeaderName, HeaderValue};
 
 use super::request::{Auth, Place, denied};
@@ -12,12 +13,7 @@ const BYTES_MAX: usize = 32 << 10;
 
 /// Refuses headers that a guest may not set.
 pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &Auth) -> Result<(), Fault> {
-    if headers.len() > COUNT_MAX {
-        return Err(denied("header", format!("a request has at most {COUNT_MAX} headers")));
-    }
-    if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > BYTES_MAX {
-        return Err(denied("header", "the headers of a request have at most 32 KiB"));
-    }
+    check_sizes(headers.iter().map(|(name, value)| name.len() + value.len()))?;
     let reserved = reserved(manifest, auth);
     for (name, value) in headers {
         let shown: String = name.chars().filter(char::is_ascii_graphic).take(60).collect();
@@ -35,6 +31,19 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
         if !is_value(value) {
             return Err(denied("header", format!("the value of header '{shown}' has control characters")));
         }
+    }
+    Ok(())
+}
+
+/// Refuses too many headers, or such with too many bytes.
+pub(super) fn check_sizes(bytes: impl Iterator<Item = usize>) -> Result<(), Fault> {
+    let (count, bytes) =
+        bytes.fold((0, 0_usize), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
+    if count > COUNT_MAX {
+        return Err(denied("header", format!("a request has at most {COUNT_MAX} headers")));
+    }
+    if bytes > BYTES_MAX {
+        return Err(denied("header", "the headers of a request have at most 32 KiB"));
     }
     Ok(())
 }
@@ -58,7 +67,12 @@ fn reserved(manifest: &Manifest, auth: &Auth) -> Vec<String> {
         Place::Header(name, _) => Some(name.to_ascii_lowercase()),
         _ => None,
     });
-    applied.chain(placed).collect()
+    let of_plugin = manifest.capabilities.secrets.rules().iter().flat_map(|rule| &rule.places);
+    let of_plugin = of_plugin.filter_map(|place| match place {
+        SecretPlace::Header(name) => Some(name.clone()),
+        _ => None,
+    });
+    applied.chain(placed).chain(of_plugin).collect()
 }
 
 /// Whether a guest sees this header of an answer. `session` is the session that the answer came in. A header that can replace

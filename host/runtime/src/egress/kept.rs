@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::fault::{Fault, FaultKind};
 
+use super::CONTROLLER;
 use super::connect::Route;
 use super::held::Room;
 use super::wire::{self, Answer, Outgoing};
@@ -21,10 +22,10 @@ pub(super) async fn exchange(
     let request = wire::build(route, outgoing)?;
     let started = Instant::now();
     let patience = timeout.min(FILE_START_MAX);
-    let sent = async { request.send().await.map_err(|error| wire::fault_of(&error, false)) };
+    let sent = async { request.send().await.map_err(|error| wire::fault_of(&error, false, CONTROLLER)) };
     let response = in_time(patience, sent).await?;
     if !is_file(&response, sink) {
-        return in_time(patience, wire::read(response, started, (limit, room), false)).await;
+        return in_time(patience, wire::read(response, started, (limit, room), false, CONTROLLER)).await;
     }
     wire::refuse_coding(&response, false)?;
     if !tells_its_end(&response) {
@@ -69,7 +70,8 @@ async fn keep(
         // A device that is slow all the time does not hold its place for longer than the size asks for.
         let allowed = FILE_START_MAX + Duration::from_secs(came / FILE_BYTES_PER_SEC);
         let left = allowed.min(most).saturating_sub(started.elapsed()).min(FILE_SILENCE_MAX);
-        let next = async { response.chunk().await.map_err(|error| wire::fault_of(&error, false)) };
+        let next =
+            async { response.chunk().await.map_err(|error| wire::fault_of(&error, false, CONTROLLER)) };
         let Some(bytes) = in_time(left, next).await? else { break };
         came += bytes.len() as u64;
         sink.take(bytes).await?;

@@ -126,8 +126,11 @@ impl Lane {
         let slot = slot.acquire_owned();
         match tokio::time::timeout(most, slot).await {
             Ok(Ok(slot)) => Ok(slot),
-            _ => Err(Fault::new(FaultKind::Timeout, "other requests keep the controller busy")
-                .with_code("lane-busy")),
+            _ => Err(Fault::new(
+                FaultKind::Timeout,
+                "other requests to the same server leave this one no turn in time",
+            )
+            .with_code("lane-busy")),
         }
     }
 

@@ -4,10 +4,13 @@
 //! own. Nothing here knows a vendor: what is special stands in manifests.
 
 pub(crate) mod address;
-mod body;
+pub(crate) mod body;
 mod budget;
 mod connect;
 mod credentials;
+pub(crate) mod declared;
+#[cfg(test)]
+mod declared_tests;
 mod decoded;
 #[cfg(test)]
 mod exchange_tests;
@@ -46,7 +49,7 @@ use std::time::{Duration, Instant};
 use heddle_core::change::{Hole, HoleSource, HoleValues, NativeCall};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
-use heddle_core::{Clock, ControllerId};
+use heddle_core::{Clock, ControllerId, OrgId};
 use heddle_marketplace::manifest::{CaptureFrom, Manifest, Session};
 use ledger::Ledger;
 use phase::Phase;
@@ -60,7 +63,10 @@ use witness::{Exchange, Witness};
 use crate::apart::Apart;
 use crate::api::{Credential, FileSink, Filling, KeptFile, SecretBook, Target, Urgency, Vault};
 use crate::description::Bindings;
-use crate::limits::{Bounds, FILE_START_MAX};
+use crate::limits::{Bounds, FILE_START_MAX, REFUSALS_LOGGED};
+
+/// The name of an adapter's only target.
+pub(crate) const CONTROLLER: &str = "controller";
 
 /// What a component is, as far as its requests are concerned.
 #[derive(Debug)]
@@ -96,7 +102,7 @@ pub(crate) struct Egress {
     sessions: session::Sessions,
     lanes: lanes::Lanes,
     rooms: held::Rooms,
-    apart: Arc<Apart>,
+    pub(crate) apart: Arc<Apart>,
     pub(crate) witness: OnceLock<Arc<dyn Witness>>,
 }
 
@@ -107,6 +113,11 @@ impl Egress {
 
     pub(crate) fn forget_write_session(&self, controller: ControllerId) {
         self.sessions.forget_writes(controller);
+    }
+
+    /// An account for one call.
+    pub(crate) fn account(&self, org: OrgId, is_under_way: bool) -> Arc<Account> {
+        Arc::new(Account { room: self.rooms.room(org, is_under_way), ledger: Mutex::default() })
     }
 
     pub(crate) fn new(vault: Arc<dyn Vault>, apart: Arc<Apart>, clock: Clock, rules: address::Rules) -> Self {
@@ -124,7 +135,72 @@ impl Egress {
     }
 }
 
-/// The requests of one call.
+/// What the requests of one call use up together, whatever their targets.
+pub(crate) struct Account {
+    room: held::Room,
+    ledger: Mutex<Ledger>,
+}
+
+impl Account {
+    /// Bytes that were answered so far: by servers and devices, and by the host itself to a plugin.
+    pub(crate) fn answered(&self) -> usize {
+        self.room.taken().saturating_add(self.ledger().given_bytes)
+    }
+
+    /// Counts bytes that the host hands over itself: how many there are is not the component's choice.
+    pub(crate) fn give(&self, bytes: usize) {
+        let mut ledger = self.ledger();
+        ledger.given_bytes = ledger.given_bytes.saturating_add(bytes);
+    }
+
+    /// Whether a request that can change something left, and may have arrived.
+    pub(crate) fn has_left(&self) -> bool {
+        self.ledger().left > 0
+    }
+
+    /// Counts a refusal of something that the component may not do. False where the log has enough of this call.
+    pub(crate) fn refuse(&self) -> bool {
+        let mut ledger = self.ledger();
+        ledger.denied += 1;
+        ledger.refused() <= REFUSALS_LOGGED
+    }
+
+    /// Counts a refusal of a plugin for its data.
+    fn refuse_for_data(&self) -> bool {
+        let mut ledger = self.ledger();
+        ledger.denied_for_data += 1;
+        ledger.refused() <= REFUSALS_LOGGED
+    }
+
+    /// Whether this is the first time in the call that its credential cannot be read.
+    pub(crate) fn is_first_failure(&self) -> bool {
+        !std::mem::replace(&mut self.ledger().credential_failed, true)
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whose requests these are: it decides what may be sent, which addresses are reached and whose secrets are put in.
+pub(crate) enum Side {
+    /// Of an adapter, to the controller of the call.
+    Controller,
+    /// Of a plugin, to a target of its manifest.
+    Plugin(declared::Declared),
+}
+
+impl Side {
+    /// What texts call the other side.
+    fn peer(&self) -> &'static str {
+        match self {
+            Self::Controller => CONTROLLER,
+            Self::Plugin(_) => "target",
+        }
+    }
+}
+
+/// The requests of one call to one target.
 pub(crate) struct Outbound {
     pub(crate) egress: Arc<Egress>,
     pub(crate) facts: Arc<Facts>,
@@ -132,10 +208,10 @@ pub(crate) struct Outbound {
     pub(crate) phase: Phase,
     pub(crate) deadline: Instant,
     urgency: Urgency,
-    room: held::Room,
+    side: Side,
     /// Where a file goes, in a call that may keep one.
     pub(crate) sink: Option<Arc<dyn FileSink>>,
-    ledger: Mutex<Ledger>,
+    pub(crate) account: Arc<Account>,
 }
 
 /// An answer, and what was learned from its body.
@@ -159,16 +235,18 @@ enum Purpose<'a> {
     FreshRead { follows: bool },
     /// A reviewed call.
     Write { filling: &'a Filling, follows: bool },
+    /// A plugin changes something at a target of its own.
+    Outward,
 }
 
 impl Purpose<'_> {
     fn is_write(self) -> bool {
-        matches!(self, Purpose::Write { .. })
+        matches!(self, Purpose::Write { .. } | Purpose::Outward)
     }
 
     fn follows(self) -> bool {
         match self {
-            Purpose::Read | Purpose::Save => false,
+            Purpose::Read | Purpose::Save | Purpose::Outward => false,
             Purpose::FreshRead { follows } | Purpose::Write { follows, .. } => follows,
         }
     }
@@ -206,29 +284,49 @@ impl Outbound {
         deadline: Instant,
         urgency: Urgency,
     ) -> Self {
-        let room = egress.rooms.room(target.org_id, urgency == Urgency::UnderWay);
-        Self { egress, facts, target, phase, deadline, urgency, room, sink: None, ledger: Mutex::default() }
+        let account = egress.account(target.org_id, urgency == Urgency::UnderWay);
+        let side = Side::Controller;
+        Self { egress, facts, target, phase, deadline, urgency, side, sink: None, account }
     }
 
-    /// Bytes that the device answered so far.
-    pub(crate) fn answered(&self) -> usize {
-        self.room.taken()
+    /// The requests of a plugin to a target that it declares.
+    pub(crate) fn of_plugin(
+        egress: Arc<Egress>,
+        facts: Arc<Facts>,
+        target: Target,
+        (phase, deadline): (Phase, Instant),
+        declared: declared::Declared,
+        account: Arc<Account>,
+    ) -> Self {
+        let (urgency, side) = (Urgency::Ordinary, Side::Plugin(declared));
+        Self { egress, facts, target, phase, deadline, urgency, side, sink: None, account }
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.account.ledger()
     }
 
-    /// Sends one request of a component through every check, in the order that matters.
-    pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+    /// Takes one request from the budget of the call. The host does so before it looks at anything of the request, so
+    /// that looking at requests that are not sent is bounded, too.
+    pub(crate) fn take_request(&self) -> Result<(), Fault> {
+        budget::take(&mut self.ledger(), self.facts.bounds.requests)
+    }
+
+    /// Sends one request of a component, which was taken from the budget, through every check, in the order that matters.
+    pub(crate) async fn send_taken(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
         let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
-        let answer = self.counted(self.steps(request, auth, Purpose::Read)).await;
+        let purpose = match &self.side {
+            Side::Plugin(_) if !declared::only_reads(&request) => Purpose::Outward,
+            _ => Purpose::Read,
+        };
+        let answer = self.counted(self.steps(request, auth, purpose)).await;
         self.show(shown, &answer);
         answer
     }
 
-    /// Sends one read of a component whose answer is kept as a file, through the same checks.
-    pub(crate) async fn save(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+    /// Sends one read of a component, which was taken from the budget, whose answer is kept as a file, through the same
+    /// checks.
+    pub(crate) async fn save_taken(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
         let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
         // What was kept before is overwritten from here on, whatever comes.
         self.ledger().kept = None;
@@ -269,6 +367,7 @@ impl Outbound {
                 Some(_) => Some(Exchange::of_call(&holes::fill(call, &values, &holes::Unchanged)?)),
                 None => None,
             };
+            self.take_request()?;
             let answer = self.steps(request, &auth, Purpose::Write { filling, follows }).await;
             self.show(shown, &answer);
             answer
@@ -308,6 +407,7 @@ impl Outbound {
         let auth = call.session.clone().map_or(Auth::None, Auth::Session);
         let request = Request::get(path);
         let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
+        self.take_request()?;
         let answer = self.steps(request, &auth, Purpose::FreshRead { follows }).await;
         self.show(shown, &answer);
         let answer = answer?;
@@ -353,24 +453,37 @@ impl Outbound {
         if let Err(fault) = &answer
             && fault.kind == FaultKind::Denied
         {
-            // Where an address leads is not the component's choice.
-            if fault.code.as_deref() != Some("address") {
-                self.ledger().denied += 1;
-            }
-            tracing::warn!(
-                component = self.facts.manifest.id,
-                controller.id = %self.target.controller_id,
-                code = fault.code,
-                "request of a component was refused: {}", fault.message
-            );
+            self.refused(fault);
         }
         answer
     }
 
+    /// Counts a refused request against the component, or against what it was given.
+    fn refused(&self, fault: &Fault) {
+        let (component, code) = (&self.facts.manifest.id, fault.code.as_deref().unwrap_or_default());
+        match &self.side {
+            Side::Controller => {
+                // Where an address leads is not the component's choice.
+                let is_logged = code == "address" || self.account.refuse();
+                if is_logged {
+                    tracing::warn!(component, controller.id = %self.target.controller_id, code, "request of a component was refused: {}", fault.message);
+                }
+            }
+            Side::Plugin(declared) => {
+                let is_of_data = !declared::is_of_component(code);
+                let is_logged =
+                    if is_of_data { self.account.refuse_for_data() } else { self.account.refuse() };
+                if is_logged {
+                    let target = &declared.target.name;
+                    tracing::warn!(component, organization.id = %self.target.org_id, target, code, "request of a plugin was refused: {}", fault.message);
+                }
+            }
+        }
+    }
+
     async fn steps(&self, request: Request, auth: &Auth, purpose: Purpose<'_>) -> Result<Response, Fault> {
         let bounds = &self.facts.bounds;
-        // 1. Budget.
-        budget::take(&mut self.ledger(), bounds.requests)?;
+        // 1. Time; the budget was taken by the caller.
         let (is_save, sink) = (matches!(purpose, Purpose::Save), self.sink.clone());
         if is_save && sink.is_none() {
             return Err(denied("no-file", "only 'files.fetch' may keep an answer as a file"));
@@ -381,9 +494,12 @@ impl Outbound {
         let patience = if is_save { timeout.min(FILE_START_MAX) } else { timeout };
         let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
         let _turn = lane.enter(patience, self.urgency).await?;
-        // 2. What this phase may send.
-        if !purpose.is_write() {
-            phase::check(self.phase, &self.facts.manifest.reads, &request)?;
+        // 2. What this call may send.
+        credentials::check_places(auth)?;
+        match &self.side {
+            Side::Controller if purpose.is_write() => {}
+            Side::Controller => phase::check(self.phase, &self.facts.manifest.reads, &request)?,
+            Side::Plugin(declared) => declared.check(&self.facts.manifest, &request, auth)?,
         }
         // 3. and 4. Path and headers.
         path::check(&request.path)?;
@@ -401,7 +517,7 @@ impl Outbound {
         // 7. to 10.
         let filled = match purpose {
             Purpose::Write { filling, .. } => filling.secrets.entries.values().cloned().collect(),
-            Purpose::Read | Purpose::Save | Purpose::FreshRead { .. } => Vec::new(),
+            Purpose::Read | Purpose::Save | Purpose::FreshRead { .. } | Purpose::Outward => Vec::new(),
         };
         let (is_write, follows) = (purpose.is_write(), purpose.follows());
         let sink = sink.filter(|_| is_save);
@@ -419,22 +535,36 @@ impl Outbound {
     }
 
     async fn route(&self) -> Result<connect::Route, Fault> {
-        let addresses = address::resolve(&self.target.url, &self.egress.rules).await?;
-        self.egress.connections.route(&self.target, addresses)
+        let (url, rules) = (&self.target.url, &self.egress.rules);
+        let addresses = match &self.side {
+            Side::Controller => address::resolve(url, rules).await?,
+            Side::Plugin(declared) => own::addresses_for_plugin(url, rules, declared.reach(url)).await?,
+        };
+        self.egress.connections.route(&self.target, addresses, self.side.peer())
     }
 
     async fn exchange(&self, cleared: Cleared, auth: &Auth) -> Result<Response, Fault> {
         if let Auth::Session(name) = auth {
             self.exchange_in_session(cleared, name).await
         } else {
-            let credential = match auth {
-                // For the answer: the device may repeat what an earlier request told it.
-                Auth::None => self.credential().await.unwrap_or_default(),
-                _ => self.credential().await?,
+            // Also without a secret to place: the answer may repeat what an earlier request sent.
+            let credential = match (self.credential().await, auth, &self.side) {
+                (Ok(credential), ..) => credential,
+                // Only what this call has read can be in the answer, and that is still known.
+                (Err(_), Auth::None, Side::Controller) => Credential::default(),
+                (Err(fault), ..) => return Err(fault),
             };
+            if let Side::Plugin(_) = &self.side {
+                declared::check_given(auth, &credential)?;
+            }
             let mut outgoing = Outgoing::of(&cleared.request);
+            let most = self.facts.bounds.request_bytes;
+            credentials::check_room(&outgoing, auth, &credential, most)?;
             credentials::place(&mut outgoing, auth, &credential)?;
-            let secrets = cleared.and(self.facts.hidden(&credential));
+            if !matches!(auth, Auth::None) {
+                credentials::check_filled(&outgoing, most)?;
+            }
+            let secrets = cleared.and(self.ledger().used_with(self.facts.hidden(&credential)));
             let answer = self.hand_over(&cleared, outgoing).await?;
             let read = self.read(answer, None, cleared.is_write).await?;
             self.present(read, secrets, None).await
@@ -476,7 +606,7 @@ impl Outbound {
         drop(read);
         if cleared.is_write {
             // The refused write was not carried out: the manifest says so.
-            self.ledger().left = false;
+            self.returned();
         }
         let fresh = self.replace_session(name, &session).await?;
         let read = self.ask(&cleared, name, &fresh).await?;
@@ -489,17 +619,23 @@ impl Outbound {
         let write = cleared.is_write;
         if write {
             // Until the answer is there: the call may be cancelled meanwhile.
-            self.ledger().left = true;
+            self.ledger().left += 1;
         }
-        let room = (cleared.limit, &self.room);
+        let room = (cleared.limit, &self.account.room);
         let answer = match &cleared.sink {
             Some(sink) => kept::exchange(&cleared.client, outgoing, timeout, room, sink.as_ref()).await,
             None => wire::exchange(&cleared.client, outgoing, timeout, room, write).await,
         };
-        if answer.as_ref().is_err_and(|fault| fault.effect == Effect::None) {
-            self.ledger().left = false;
+        if write && answer.as_ref().is_err_and(|fault| fault.effect == Effect::None) {
+            self.returned();
         }
         answer
+    }
+
+    /// A request that was counted as having left did not arrive, or was not carried out.
+    fn returned(&self) {
+        let mut ledger = self.ledger();
+        ledger.left = ledger.left.saturating_sub(1);
     }
 
     /// Parses an answer, where anything asks what is in it, and sees whether it says that the session is gone.
@@ -537,7 +673,7 @@ impl Outbound {
     ) -> Result<Response, Fault> {
         let key = self.egress.vault.reference_key(self.target.controller_id);
         let (bytes, facts) = (read.answer.body.len(), Arc::clone(&self.facts));
-        let (controller, session) = (self.target.controller_id, session.map(str::to_owned));
+        let (target, session) = (self.shown_target(), session.map(str::to_owned));
         let present = move || {
             let Read { answer, content, replacing, .. } = read;
             // Another answer may have replaced them again meanwhile.
@@ -565,7 +701,7 @@ impl Outbound {
             response.headers.retain(|(name, _)| headers::reaches_guest(name, session));
             let echoes = scrub::response(&mut response, &secrets);
             if echoes > 0 {
-                tracing::warn!(controller.id = %controller, echoes, "the device sent a secret back; it was taken out");
+                tracing::warn!(target, echoes, "a secret was sent back; it was taken out of the answer");
             }
             Ok((response, seen))
         };
@@ -581,15 +717,32 @@ impl Outbound {
         work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
         self.egress.apart.run(self.target.org_id, bytes, work).await.unwrap_or_else(|error| {
-            tracing::error!(controller.id = %self.target.controller_id, error = %error, "an answer could not be worked on");
-            Err(Fault::new(FaultKind::Generic, "the answer could not be worked on").with_effect(Effect::Possible))
+            tracing::error!(target = self.shown_target(), error = %error, "an answer could not be worked on");
+            Err(Fault::new(FaultKind::Generic, "the answer could not be worked on")
+                .with_effect(Effect::Possible))
         })
+    }
+
+    /// Names the target in the log: a controller by its id, a target of a plugin by its organization and its name.
+    fn shown_target(&self) -> String {
+        match &self.side {
+            Side::Controller => format!("controller {}", self.target.controller_id),
+            Side::Plugin(declared) => {
+                let (plugin, name) = (&self.facts.manifest.id, &declared.target.name);
+                format!("{name} of plugin {plugin} in organization {}", self.target.org_id)
+            }
+        }
     }
 
     /// The credential, decrypted just before it is used.
     async fn credential(&self) -> Result<Credential, Fault> {
+        if let Side::Plugin(declared) = &self.side {
+            return declared.secrets(self.target.org_id, &self.facts.manifest, &self.account).await;
+        }
         self.egress.vault.credential(self.target.org_id, self.target.credential_id).await.map_err(|error| {
-            tracing::error!(credential.id = %self.target.credential_id, reason = %error, "credential cannot be read");
+            if self.account.is_first_failure() {
+                tracing::error!(credential.id = %self.target.credential_id, reason = %error, "credential cannot be read");
+            }
             Fault::new(FaultKind::Authentication, "the controller's credential cannot be read").with_code("credential-unreadable")
         })
     }
@@ -606,5 +759,14 @@ impl Outbound {
             witness.exposed(name, &session.exposed);
         }
         Ok(session.exposed.clone())
+    }
+}
+
+#[cfg(test)]
+impl Outbound {
+    /// Takes a request from the budget and sends it, as the host does for a component.
+    pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+        self.take_request()?;
+        self.send_taken(request, auth).await
     }
 }

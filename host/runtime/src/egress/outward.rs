@@ -12,6 +12,11 @@ use super::address::{DENIED, OWN, Rules, canonical};
 
 pub(super) const METADATA: &str = "it is a metadata service";
 
+const UNENCRYPTED: &str = "it is public, and http is for private networks; write https";
+const NOT_ASKED: &str = "it is private, and the manifest does not ask for private networks";
+const NOT_LISTED: &str =
+    "it is private; the operator lists the network in PLUGIN_PRIVATE_NETWORKS to let plugins reach it";
+
 /// Names under which clouds offer their metadata to machines.
 const METADATA_NAMES: &[&str] = &[
     "metadata",
@@ -75,6 +80,32 @@ impl Rules {
             Some(Class::Private(_)) if is_listed => Ok(()),
             Some(Class::Machine(_)) if is_listed && self.extra().iter().any(is_opened) => Ok(()),
             Some(Class::Private(what) | Class::Machine(what) | Class::Never(what)) => Err(what),
+        }
+    }
+}
+
+impl Rules {
+    /// Judges an address of a plugin's target. A private one needs a target that asks for private networks, and a network
+    /// that the operator has listed; an address without encryption is only for those.
+    pub(super) fn judge_for_plugin(
+        &self,
+        address: IpAddr,
+        is_private: bool,
+        is_encrypted: bool,
+    ) -> Result<(), &'static str> {
+        let of_premises = |address: IpAddr| match class(address) {
+            Some(Class::Private(_) | Class::Machine(_)) => true,
+            None | Some(Class::Never(_)) => self.is_own(address),
+        };
+        let is_open = self.is_open_to_plugins(address);
+        let judged = self.judge_outward(address, is_private && is_open);
+        let is_of_premises = of_premises(address.to_canonical());
+        match judged {
+            Ok(()) if !is_encrypted && !is_of_premises => Err(UNENCRYPTED),
+            Err(what) if [METADATA, DENIED].contains(&what) => Err(what),
+            Err(_) if is_of_premises && !is_private => Err(NOT_ASKED),
+            Err(_) if is_of_premises && !is_open => Err(NOT_LISTED),
+            judged => judged,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! time and size. Nothing is kept open, and nothing is followed. A name is looked up once: what was judged is what is
 //! connected to.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +56,14 @@ pub enum Reach {
     Outward,
     /// Also private networks: the operator has listed the host.
     OutwardListed,
+}
+
+/// Which addresses the host of a plugin's target may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PluginReach {
+    /// The target asks for private networks.
+    pub(super) is_private: bool,
+    pub(super) is_encrypted: bool,
 }
 
 /// Holds the answer to an [`OwnRequest`], whatever its status; a redirect is an answer, too. It is not masked
@@ -145,6 +153,27 @@ pub(crate) async fn dial(
     }
 }
 
+/// The addresses of a plugin's target, all of them allowed.
+pub(super) async fn addresses_for_plugin(
+    url: &Url,
+    rules: &Rules,
+    reach: PluginReach,
+) -> Result<Vec<SocketAddr>, Fault> {
+    let port = url.port_or_known_default().unwrap_or(443);
+    let judge = |address| rules.judge_for_plugin(address, reach.is_private, reach.is_encrypted);
+    resolve_with(&host_of(url), port, (false, judge), &SystemNames).await
+}
+
+/// The host of a URL as it is looked up: an address of IPv6 without its brackets.
+fn host_of(url: &Url) -> String {
+    match url.host() {
+        Some(Host::Domain(name)) => name.to_owned(),
+        Some(Host::Ipv4(address)) => address.to_string(),
+        Some(Host::Ipv6(address)) => address.to_string(),
+        None => String::new(),
+    }
+}
+
 /// The addresses of a host, all of them allowed: which one is connected to is not ours to predict.
 pub(super) async fn resolve(
     host: &str,
@@ -153,11 +182,27 @@ pub(super) async fn resolve(
     reach: Reach,
     names: &dyn Names,
 ) -> Result<Vec<SocketAddr>, Fault> {
+    let judge = |address| match reach {
+        Reach::Premises => rules.judge(address),
+        Reach::Outward => rules.judge_outward(address, false),
+        Reach::OutwardListed => rules.judge_outward(address, true),
+    };
+    resolve_with(host, port, (reach == Reach::Premises, judge), names).await
+}
+
+/// The same with this judge of each address. `of_premises` says that a refusal may show the address, and that a name of a
+/// metadata service is judged by its address alone.
+async fn resolve_with(
+    host: &str,
+    port: u16,
+    (of_premises, judge): (bool, impl Fn(IpAddr) -> Result<(), &'static str>),
+    names: &dyn Names,
+) -> Result<Vec<SocketAddr>, Fault> {
     let unresolved = || {
         Fault::new(FaultKind::Connection, format!("host name '{host}' cannot be resolved"))
             .with_code("unresolved")
     };
-    if reach != Reach::Premises && outward::is_metadata_name(host) {
+    if !of_premises && outward::is_metadata_name(host) {
         return Err(denied("address", format!("'{host}' may not be reached: it is a metadata service")));
     }
     let found = names.look_up(host, port).await.map_err(|_| unresolved())?;
@@ -165,15 +210,10 @@ pub(super) async fn resolve(
         return Err(unresolved());
     }
     for address in &found {
-        let judged = match reach {
-            Reach::Premises => rules.judge(address.ip()),
-            Reach::Outward => rules.judge_outward(address.ip(), false),
-            Reach::OutwardListed => rules.judge_outward(address.ip(), true),
-        };
-        judged.map_err(|what| {
+        judge(address.ip()).map_err(|what| {
             // For an outward request the address is only in the log: in the answer it would show the network from
             // inside.
-            let shown = if reach == Reach::Premises { address.ip().to_string() } else { "an address".to_owned() };
+            let shown = if of_premises { address.ip().to_string() } else { "an address".to_owned() };
             tracing::info!(address = %address.ip(), host, "refused to reach {} of '{host}': {what}", address.ip());
             denied("address", format!("{shown} of '{host}' may not be reached: {what}"))
         })?;
@@ -182,12 +222,7 @@ pub(super) async fn resolve(
 }
 
 pub(super) async fn ask(rules: &Rules, names: &dyn Names, request: OwnRequest) -> Result<OwnAnswer, Fault> {
-    let host = match request.url.host() {
-        Some(Host::Domain(name)) => name.to_owned(),
-        Some(Host::Ipv4(address)) => address.to_string(),
-        Some(Host::Ipv6(address)) => address.to_string(),
-        None => String::new(),
-    };
+    let host = host_of(&request.url);
     let port = request.url.port_or_known_default().unwrap_or(443);
     let addresses = resolve(&host, port, rules, request.reach, names).await?;
     let client = connect::client(&request.url, &request.tls, &addresses)?;

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::request::denied;
 
-const BYTES_MAX: usize = 8 << 10;
+pub(super) const BYTES_MAX: usize = 8 << 10;
 /// How often a device might decode a path before it looks at its segments.
 const DECODES: usize = 3;
 
@@ -84,13 +84,15 @@ pub(super) fn join(base: &Url, path: &str) -> Result<Url, Fault> {
     if sent == wanted && url.origin() == base.origin() { Ok(url) } else { Err(changed()) }
 }
 
-/// Whether a path fits a rule: exactly, or with `*` standing for one segment. The query is not looked at.
+/// Whether a path fits a rule: exactly, with `*` standing for one segment, or with `**` at its end standing for one or
+/// more. The query is not looked at.
 pub(super) fn fits(rule: &str, path: &str) -> bool {
     let plain = path.split('?').next().unwrap_or(path);
     let (mut rule, mut plain) = (rule.split('/'), plain.split('/'));
     loop {
         match (rule.next(), plain.next()) {
             (None, None) => return true,
+            (Some("**"), Some(segment)) if rule.clone().next().is_none() => return !segment.is_empty(),
             (Some("*"), Some(segment)) if is_one_segment(segment) => {}
             (Some(wanted), Some(segment)) if wanted == segment => {}
             _ => return false,
@@ -174,6 +176,17 @@ mod tests {
         for changed in ["/a\"b", "/a<b>", "/a/../b", "/a`"] {
             assert!(join(&base, changed).is_err(), "{changed}");
         }
+    }
+
+    #[test]
+    fn two_stars_at_the_end_are_one_segment_or_more() {
+        for path in ["/api/x", "/api/x/y%2Fz", "/api/x/?q"] {
+            assert!(fits("/api/**", path), "{path}");
+        }
+        for path in ["/api", "/api/", "/api//x", "/apix/y", "/other/x"] {
+            assert!(!fits("/api/**", path), "{path}");
+        }
+        assert!(fits("/**", "/x") && !fits("/**", "/"));
     }
 
     #[test]

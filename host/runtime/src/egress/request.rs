@@ -191,6 +191,6 @@ impl Part {
 }
 
 /// A request that was refused because the guest may not send it.
-pub(super) fn denied(code: &str, message: impl Into<String>) -> Fault {
+pub(crate) fn denied(code: &str, message: impl Into<String>) -> Fault {
     Fault::new(FaultKind::Denied, message).with_code(code)
 }

@@ -61,7 +61,8 @@ pub(super) async fn bench(device: Router) -> Bench {
     #[expect(clippy::disallowed_methods, reason = "the device lives as long as the test")]
     tokio::spawn(async move { axum::serve(listener, device).await });
     let clock = Clock::default();
-    let rules = Rules::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
+    let here = || vec!["127.0.0.0/8".parse().unwrap()];
+    let rules = Rules::new(here(), Vec::new()).with_plugin_networks(here());
     let egress = Egress::new(Arc::new(TestVault), apart(), clock.clone(), rules);
     let target = Target {
         org_id: clock.new_id(),

@@ -61,7 +61,7 @@ async fn ask(address: std::net::SocketAddr, tls: TlsPolicy) -> Result<wire::Answ
         settings: json!({}),
         site_ref: None,
     };
-    let route = Connections::default().route(&target, vec![address])?;
+    let route = Connections::default().route(&target, vec![address], "controller")?;
     let outgoing = Outgoing::of(&request(Method::GET, "/", Body::None));
     let room = Rooms::default().room(clock.new_id(), false);
     wire::exchange(&route, outgoing, Duration::from_secs(5), (1_000, &room), false).await

@@ -72,14 +72,14 @@ pub(super) async fn exchange(
     let request = build(route, outgoing)?;
     let started = Instant::now();
     let work = async {
-        let response = request.send().await.map_err(|error| fault_of(&error, write))?;
-        read(response, started, (limit, room), write).await
+        let response = request.send().await.map_err(|error| fault_of(&error, write, route.peer))?;
+        read(response, started, (limit, room), write, route.peer).await
     };
     match tokio::time::timeout(timeout, work).await {
         Ok(answer) => answer,
         Err(_) => Err(Fault::new(
             FaultKind::Timeout,
-            format!("the controller gave no answer in {} ms", timeout.as_millis()),
+            format!("the {} gave no answer in {} ms", route.peer, timeout.as_millis()),
         )
         .with_effect(effect(write))),
     }
@@ -197,11 +197,12 @@ pub(super) async fn read(
     started: Instant,
     (limit, room): (usize, &Room),
     write: bool,
+    peer: &str,
 ) -> Result<Answer, Fault> {
     refuse_coding(&response, write)?;
     let mut answer = head(&response, started);
     // What counts is the decoded body: a small one can unpack to anything.
-    while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error, write))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error, write, peer))? {
         if answer.body.len() + chunk.len() > limit {
             return Err(Fault::new(FaultKind::Generic, format!("the answer is larger than {limit} bytes"))
                 .with_code("response-too-large")
@@ -215,12 +216,13 @@ pub(super) async fn read(
 }
 
 /// Says what went wrong in own words: the library's text can hold the address with its query.
-pub(super) fn fault_of(error: &reqwest::Error, write: bool) -> Fault {
+/// `peer` is what the text calls the other side.
+pub(super) fn fault_of(error: &reqwest::Error, write: bool, peer: &str) -> Fault {
     if let Some(untrusted) = tls::untrusted(error) {
         return Fault::new(
             FaultKind::Connection,
             format!(
-                "the controller's certificate is not trusted: {}; its SHA-256 fingerprint is {}",
+                "the {peer}'s certificate is not trusted: {}; its SHA-256 fingerprint is {}",
                 untrusted.reason, untrusted.fingerprint
             ),
         )
@@ -228,20 +230,20 @@ pub(super) fn fault_of(error: &reqwest::Error, write: bool) -> Fault {
     }
     if error.is_connect() {
         let message = if error.is_timeout() {
-            "the controller does not accept a connection in time"
+            format!("the {peer} does not accept a connection in time")
         } else {
-            "no connection to the controller"
+            format!("no connection to the {peer}")
         };
         return Fault::new(FaultKind::Connection, message).with_code("connect");
     }
     if error.is_timeout() {
-        return Fault::new(FaultKind::Timeout, "the controller gave no answer in time")
+        return Fault::new(FaultKind::Timeout, format!("the {peer} gave no answer in time"))
             .with_effect(effect(write));
     }
     let message = if error.is_body() || error.is_decode() {
-        "the controller's answer broke off or cannot be decoded"
+        format!("the {peer}'s answer broke off or cannot be decoded")
     } else {
-        "the connection to the controller broke"
+        format!("the connection to the {peer} broke")
     };
     Fault::new(FaultKind::Connection, message).with_code("broken").with_effect(effect(write))
 }

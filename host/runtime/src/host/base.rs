@@ -42,19 +42,19 @@ impl context::Host for State {
 
 impl description::Host for State {
     fn kind_binding(&mut self, id: String) -> wasmtime::Result<Option<String>> {
-        let binding = self.outbound.facts.bindings.kinds.get(&id).cloned();
+        let binding = self.reach.facts.bindings.kinds.get(&id).cloned();
         self.lower("description.kind-binding", binding.as_deref().unwrap_or_default());
         Ok(binding)
     }
 
     fn feature_binding(&mut self, id: String) -> wasmtime::Result<Option<String>> {
-        let binding = self.outbound.facts.bindings.features.get(&id).cloned();
+        let binding = self.reach.facts.bindings.features.get(&id).cloned();
         self.lower("description.feature-binding", binding.as_deref().unwrap_or_default());
         Ok(binding)
     }
 
     fn model_binding(&mut self, kind: String) -> wasmtime::Result<Option<String>> {
-        let binding = self.outbound.facts.bindings.model.get(&kind).cloned();
+        let binding = self.reach.facts.bindings.model.get(&kind).cloned();
         self.lower("description.model-binding", binding.as_deref().unwrap_or_default());
         Ok(binding)
     }
@@ -133,8 +133,7 @@ impl random::Host for State {
 impl secrets::Host for State {
     async fn get(&mut self, name: String) -> wasmtime::Result<Option<Resource<SecretHandle>>> {
         self.waits();
-        // A credential that cannot be read has no secrets to name; using one says why.
-        let known = self.outbound.secret_names().await.unwrap_or_default().contains(&name);
+        let known = self.reach.has_secret(&name).await;
         if known { Ok(Some(self.table.push(SecretHandle { name })?)) } else { Ok(None) }
     }
 }

@@ -14,46 +14,48 @@ use crate::bindings::heddle::host::http;
 use crate::convert;
 use crate::egress::Outbound;
 use crate::egress::request::{Auth, Body, Content, Part, Place, Request, Response};
+use crate::limits::SECRET_PLACES_MAX;
 use crate::state::State;
+use crate::trap::RefusedTooOften;
 
 const BATCH_MAX: usize = 512;
 const PARALLEL_MAX: usize = 16;
 
 impl http::Host for State {
     async fn open(&mut self, name: String) -> wasmtime::Result<Result<Resource<TargetHandle>, types::Fault>> {
-        if name != "controller" {
-            let fault = Fault::new(FaultKind::Denied, "an adapter has one target: 'controller'")
-                .with_code("no-target");
-            return Ok(Err(self.fault(fault)));
+        match self.reach.open(&name) {
+            Ok(outbound) => Ok(Ok(self.table.push(TargetHandle { outbound })?)),
+            Err(fault) => Ok(Err(self.fault(fault)?)),
         }
-        Ok(Ok(self.table.push(TargetHandle)?))
     }
 }
 
 impl http::HostTarget for State {
     async fn send(
         &mut self,
-        _: Resource<TargetHandle>,
+        target: Resource<TargetHandle>,
         request: http::Request,
         auth: http::Auth,
     ) -> wasmtime::Result<Result<http::Response, types::Fault>> {
+        let outbound = self.outgoing(&target)?;
         let auth = self.auth(auth)?;
-        let answer = match request_of(request) {
-            Ok(request) => self.outgoing().send(request, &auth).await,
+        let answer = match taken(&outbound, request) {
+            Ok(request) => outbound.send_taken(request, &auth).await,
             Err(fault) => Err(fault),
         };
-        Ok(self.answer(answer))
+        self.answer(answer)
     }
 
     async fn save(
         &mut self,
-        _: Resource<TargetHandle>,
+        target: Resource<TargetHandle>,
         request: http::Request,
         auth: http::Auth,
     ) -> wasmtime::Result<Result<http::Saved, types::Fault>> {
+        let outbound = self.outgoing(&target)?;
         let auth = self.auth(auth)?;
-        let answer = match request_of(request) {
-            Ok(request) => self.outgoing().save(request, &auth).await,
+        let answer = match taken(&outbound, request) {
+            Ok(request) => outbound.save_taken(request, &auth).await,
             Err(fault) => Err(fault),
         };
         Ok(match answer {
@@ -62,51 +64,51 @@ impl http::HostTarget for State {
                 self.lower("http.file", format!("{file:?}"));
                 Ok(http::Saved::File(file))
             }
-            other => self.answer(other).map(http::Saved::Answer),
+            other => self.answer(other)?.map(http::Saved::Answer),
         })
     }
 
     async fn send_all(
         &mut self,
-        _: Resource<TargetHandle>,
+        target: Resource<TargetHandle>,
         requests: Vec<http::Request>,
         auth: http::Auth,
         parallel: u8,
     ) -> wasmtime::Result<Vec<Result<http::Response, types::Fault>>> {
         let auth = self.auth(auth)?;
-        let outbound = self.outgoing();
+        let outbound = self.outgoing(&target)?;
         let width = usize::from(parallel).clamp(1, PARALLEL_MAX);
         let one = |request: http::Request| {
             let (outbound, auth) = (outbound.clone(), &auth);
             async move {
-                let request = request_of(request)?;
-                outbound.send(request, auth).await
+                let request = taken(&outbound, request)?;
+                outbound.send_taken(request, auth).await
             }
         };
         let answers: Vec<_> = futures::stream::iter(requests.into_iter().take(BATCH_MAX).map(one))
             .buffered(width)
             .collect()
             .await;
-        Ok(answers.into_iter().map(|answer| self.answer(answer)).collect())
+        answers.into_iter().map(|answer| self.answer(answer)).collect()
     }
 
-    async fn reset_session(&mut self, _: Resource<TargetHandle>, name: String) -> wasmtime::Result<()> {
-        self.outgoing().reset_session(&name).await;
+    async fn reset_session(&mut self, target: Resource<TargetHandle>, name: String) -> wasmtime::Result<()> {
+        self.outgoing(&target)?.reset_session(&name).await;
         Ok(())
     }
 
     async fn session_facts(
         &mut self,
-        _: Resource<TargetHandle>,
+        target: Resource<TargetHandle>,
         name: String,
     ) -> wasmtime::Result<Result<Vec<(String, String)>, types::Fault>> {
-        let facts = self.outgoing().session_facts(&name).await;
+        let facts = self.outgoing(&target)?.session_facts(&name).await;
         Ok(match facts {
             Ok(facts) => {
                 self.lower("http.session-facts", format!("{facts:?}"));
                 Ok(facts)
             }
-            Err(fault) => Err(self.fault(fault)),
+            Err(fault) => Err(self.fault(fault)?),
         })
     }
 
@@ -117,22 +119,29 @@ impl http::HostTarget for State {
 }
 
 impl State {
-    fn outgoing(&mut self) -> Arc<Outbound> {
+    fn outgoing(&mut self, target: &Resource<TargetHandle>) -> wasmtime::Result<Arc<Outbound>> {
         self.waits();
-        Arc::clone(&self.outbound)
+        Ok(Arc::clone(&self.table.get(target)?.outbound))
     }
 
-    fn fault(&self, fault: Fault) -> types::Fault {
+    /// A fault for the guest. Ends the call of a plugin that was refused too often.
+    pub(super) fn fault(&self, fault: Fault) -> wasmtime::Result<types::Fault> {
+        if let Some(refused) = self.reach.refused_too_often() {
+            return Err(RefusedTooOften(refused).into());
+        }
         let fault = convert::to_guest_fault(fault);
         self.lower("fault", format!("{fault:?}"));
-        fault
+        Ok(fault)
     }
 
-    fn answer(&self, answer: Result<Response, Fault>) -> Result<http::Response, types::Fault> {
-        match answer {
-            Err(fault) => Err(self.fault(fault)),
+    fn answer(
+        &self,
+        answer: Result<Response, Fault>,
+    ) -> wasmtime::Result<Result<http::Response, types::Fault>> {
+        Ok(match answer {
+            Err(fault) => Err(self.fault(fault)?),
             Ok(response) => Ok(convert::to_guest_response(response, self.tap.as_ref())),
-        }
+        })
     }
 
     fn auth(&self, auth: http::Auth) -> wasmtime::Result<Auth> {
@@ -142,8 +151,9 @@ impl State {
             http::Auth::Session(session) => Auth::Session(session),
             http::Auth::Basic((user, password)) => Auth::Basic(name(&user)?, name(&password)?),
             http::Auth::Inject(places) => {
-                let mut injected = Vec::with_capacity(places.len());
-                for (place, secret) in &places {
+                let mut injected = Vec::new();
+                // One more than a request may have, so that it is refused.
+                for (place, secret) in places.iter().take(SECRET_PLACES_MAX + 1) {
                     injected.push((place_of(place), name(secret)?));
                 }
                 Auth::Inject(injected)
@@ -168,6 +178,12 @@ fn json_of(text: &str) -> Result<serde_json::Value, Fault> {
     })?;
     serde_json::from_str(text)
         .map_err(|_| Fault::new(FaultKind::Invalid, "the request body is not JSON").with_code("not-json"))
+}
+
+/// Takes a request from the budget of the call, and only then looks at it.
+fn taken(outbound: &Outbound, request: http::Request) -> Result<Request, Fault> {
+    outbound.take_request()?;
+    request_of(request)
 }
 
 fn request_of(request: http::Request) -> Result<Request, Fault> {

@@ -3,12 +3,21 @@
 #![expect(unreachable_pub, reason = "the generated bindings re-export the handles")]
 
 mod base;
+mod events;
+mod fabric;
 mod http;
+mod kv;
 
-/// Names a secret of the controller's credential; holds no bytes.
+use std::sync::Arc;
+
+use crate::egress::Outbound;
+
+/// Names a secret; holds no bytes.
 pub struct SecretHandle {
     pub(crate) name: String,
 }
 
-/// Names the controller of the call.
-pub struct TargetHandle;
+/// Names a target of the call.
+pub struct TargetHandle {
+    pub(crate) outbound: Arc<Outbound>,
+}

@@ -127,7 +127,7 @@ async fn list(
 ) -> Result<Answer<Page<RoleView>>, Error> {
     let Listing { page, search, order } = query.listing()?;
     let known: Vec<RoleView> =
-        built_in(&app.declared.permissions).filter(|role| role.contains(search.as_deref())).collect();
+        built_in(&app.declared().permissions).filter(|role| role.contains(search.as_deref())).collect();
     // The list has the built-in roles first, then the stored ones: a page may hold some of both.
     let start =
         usize::try_from(page.page - 1).map_err(Error::internal)?.saturating_mul(page.per_page as usize);
@@ -144,7 +144,7 @@ async fn list(
 }
 
 async fn get(app: State<SharedApp>, caller: Caller, At(id): At<RoleId>) -> Result<One<RoleView>, Error> {
-    let known = built_in(&app.declared.permissions).find(|role| role.id == id);
+    let known = built_in(&app.declared().permissions).find(|role| role.id == id);
     match known {
         Some(known) => Ok(One(known)),
         None => resource::get::<StoredRoles>(app, caller, At(id)).await,
@@ -163,10 +163,10 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
-    permissions::check(&body.permissions, &app.declared.permissions, &mut checks);
+    permissions::check(&body.permissions, &app.declared().permissions, &mut checks);
     checks.done()?;
     refuse_built_in_name(app, &name)?;
-    permissions::require_held(caller, &app.declared.permissions, &body.permissions)?;
+    permissions::require_held(caller, &app.declared().permissions, &body.permissions)?;
     let mut tx = app.db.write().await?;
     let new = NewRole {
         id: app.clock.new_id(),
@@ -196,10 +196,10 @@ async fn update(
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     let permissions = body.permissions.as_deref().unwrap_or_default();
-    permissions::check(permissions, &app.declared.permissions, &mut checks);
+    permissions::check(permissions, &app.declared().permissions, &mut checks);
     checks.done()?;
     refuse_built_in_name(app, name.as_deref().unwrap_or_default())?;
-    permissions::require_held(caller, &app.declared.permissions, permissions)?;
+    permissions::require_held(caller, &app.declared().permissions, permissions)?;
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
     let mut tx = app.db.write().await?;
     let current = resource::locked::<StoredRoles>(&mut tx, &by, id, &if_match).await?;
@@ -211,7 +211,7 @@ async fn update(
 }
 
 fn refuse_built_in(app: &App, id: RoleId) -> Result<(), Error> {
-    match built_in(&app.declared.permissions).find(|role| role.id == id) {
+    match built_in(&app.declared().permissions).find(|role| role.id == id) {
         None => Ok(()),
         Some(role) => Err(Error::Conflict {
             kind: "builtin_role",
@@ -222,7 +222,7 @@ fn refuse_built_in(app: &App, id: RoleId) -> Result<(), Error> {
 
 fn refuse_built_in_name(app: &App, name: &str) -> Result<(), Error> {
     let lower = name.to_lowercase();
-    if built_in(&app.declared.permissions).any(|role| role.name == lower) {
+    if built_in(&app.declared().permissions).any(|role| role.name == lower) {
         return Err(Error::conflict(format!("role '{lower}' is built in: choose another name")));
     }
     Ok(())

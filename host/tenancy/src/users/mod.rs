@@ -107,7 +107,7 @@ impl Resource for Users {
     type View = Account;
 
     fn view(user: User, app: &App) -> Result<Account, Error> {
-        Ok(Account { permissions: app.declared.permissions.held_by(user.role), user })
+        Ok(Account { permissions: app.declared().permissions.held_by(user.role), user })
     }
 
     fn detail(user: &User) -> Value {

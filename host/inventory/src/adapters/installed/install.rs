@@ -7,21 +7,23 @@ use axum::body::Bytes;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
-use heddle_kernel::task;
-use heddle_marketplace::{TrustedKey, Verified, in_words};
-use heddle_runtime::{Adapter, CompileError, LoadError};
+use heddle_marketplace::manifest::Kind;
+use heddle_marketplace::{Verified, in_words};
+use heddle_runtime::Adapter;
 use heddle_store::Tx;
 use heddle_store::installed_packages::{self, Installed, NewKept};
 use heddle_store::packages::{self, Binding};
+use heddle_store::plugins;
 use semver::Version;
 use serde_json::{Value, json};
 
 use super::before::{self, Before};
 use super::changes::Replaced;
+use super::judge::{conflict, key_of, may_serve, opened, refused, unusable};
 use super::view::{Judged, Outcome};
 use super::{Turns, kept, shown};
 use crate::adapters::named::id_of;
-use crate::adapters::packages::{Ground, NotLoaded, bind_in, check, find_binding, kept as kept_rules};
+use crate::adapters::packages::{Ground, bind_in, find_binding, kept as kept_rules};
 
 /// Judges a package, and installs it unless it is a dry run.
 pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result<Judged, Error> {
@@ -31,7 +33,13 @@ pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result
     let mut seen = turns.take().await;
     let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
     let package = opened(archive.clone(), &ground.trusted).await?;
+    if package.manifest().kind != Kind::Adapter {
+        return Err(refused("the package is that of a plugin: send it to POST /plugins/install".to_owned()));
+    }
     let id = &package.manifest().id;
+    if plugins::find(&mut app.db.single().await?, id).await?.is_some() {
+        return Err(conflict(format!("'{id}' is the id of a plugin; give the adapter another one")));
+    }
     let serving = app.runtime.adapter(id);
     let installed = kept::find(app, id).await?;
     let is_it = |manifest: &str| manifest == package.manifest_sha256();
@@ -63,62 +71,6 @@ pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result
     turns.note(app, &mut seen, written, None);
     shown(app).await;
     Ok(Judged::of(&package, key, replaces, Outcome::Installed))
-}
-
-/// Verifies what was sent.
-async fn opened(archive: Bytes, trusted: &[TrustedKey]) -> Result<Verified, Error> {
-    let keys = trusted.to_vec();
-    let opened = task::block(move || Verified::open_archive(&archive, &keys)).await;
-    opened.map_err(|error| refused(error.to_string()))
-}
-
-/// 400 with the reason for which a package is refused.
-fn refused(reason: String) -> Error {
-    Error::BadRequest { kind: "package_refused", message: reason }
-}
-
-/// 409: the package is sound, and does not fit what serves or served.
-pub(super) fn conflict(reason: String) -> Error {
-    Error::Conflict { kind: "package_conflict", message: reason }
-}
-
-/// The error of a package whose component cannot be used. A fault of this machine is no fault of the package.
-pub(super) fn unusable(error: LoadError) -> Error {
-    match error {
-        LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_)) => Error::internal(error),
-        other => refused(other.to_string()),
-    }
-}
-
-impl From<NotLoaded> for Error {
-    fn from(not_loaded: NotLoaded) -> Self {
-        match not_loaded {
-            NotLoaded::Refused(reason) => conflict(reason),
-            NotLoaded::Passing(reason) => Error::internal(reason),
-            NotLoaded::Unknown(error) => error.into(),
-        }
-    }
-}
-
-/// The key that an id is bound to where the package has it, else the first of its keys.
-pub(super) fn key_of(package: &Verified, bound: Option<&Binding>) -> String {
-    let keys = package.key_ids();
-    let held = bound.and_then(|bound| keys.iter().find(|key| **key == bound.key_id));
-    held.or(keys.first()).cloned().unwrap_or_default()
-}
-
-/// Whether a package may serve an id that is bound. A version that served is not replaced by another package of the same
-/// version: nobody could tell which of them serves.
-fn may_serve(package: &Verified, bound: &Binding, ground: &Ground) -> Result<(), String> {
-    check(package, bound, ground)?;
-    let manifest = package.manifest();
-    if bound.version == manifest.version.to_string() && bound.manifest_sha256 != package.manifest_sha256() {
-        return Err(format!(
-            "version {} of '{}' served before with other contents (manifest {}); give the package a higher version",
-            manifest.version, manifest.id, bound.manifest_sha256
-        ));
-    }
-    Ok(())
 }
 
 /// A package that is about to be written.

@@ -49,7 +49,7 @@ pub(in crate::adapters) async fn candidate(
 }
 
 /// Opens a package that is kept under this SHA-256 of its manifest.
-pub(super) async fn open(app: &App, manifest: &str, trusted: &[TrustedKey]) -> Result<Verified, NotLoaded> {
+pub async fn open(app: &App, manifest: &str, trusted: &[TrustedKey]) -> Result<Verified, NotLoaded> {
     let archive = installed_packages::archive(&mut app.db.single().await?, manifest).await?;
     let gone = || NotLoaded::Refused("its bytes are no longer kept; install it again".to_owned());
     let archive = archive.ok_or_else(gone)?;

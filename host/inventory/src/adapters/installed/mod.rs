@@ -7,8 +7,9 @@ mod before;
 mod changes;
 mod follow;
 mod install;
-mod kept;
-mod pauses;
+pub(super) mod judge;
+pub(super) mod kept;
+pub(super) mod pauses;
 mod roll_back;
 mod routes;
 mod turns;
@@ -29,7 +30,7 @@ pub(super) use self::turns::Turns;
 pub(super) type Seen = BTreeMap<String, Installed>;
 
 /// Carries a change out to its end, although its client goes away.
-async fn to_its_end<T: Send + 'static>(
+pub async fn to_its_end<T: Send + 'static>(
     app: &App,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
@@ -37,7 +38,7 @@ async fn to_its_end<T: Send + 'static>(
 }
 
 /// Waits until routes and the API document show what serves. A server that stops does not get there.
-async fn shown(app: &App) {
+pub async fn shown(app: &App) {
     let stop = app.tasks.stopping();
     tokio::select! {
         () = stop.cancelled() => {}

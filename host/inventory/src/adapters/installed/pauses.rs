@@ -11,7 +11,7 @@ const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// The pauses of this process, by the id of the adapter.
 #[derive(Debug, Default)]
-pub(super) struct Pauses(BTreeMap<String, Pause>);
+pub struct Pauses(BTreeMap<String, Pause>);
 
 #[derive(Debug)]
 struct Pause {
@@ -22,19 +22,20 @@ struct Pause {
 
 impl Pauses {
     /// Whether this package is not tried again yet. Another package of the same adapter is not held up by it.
-    pub(super) fn last(&self, installed: &Installed, now: Instant) -> bool {
+    pub fn last(&self, installed: &Installed, now: Instant) -> bool {
         self.0.get(&installed.adapter_id).is_some_and(|pause| pause.of == *installed && now < pause.until)
     }
 
     /// Begins the next pause of this package.
-    pub(super) fn prolong(&mut self, installed: &Installed, now: Instant) {
+    pub fn prolong(&mut self, installed: &Installed, now: Instant) {
         let before = self.0.get(&installed.adapter_id).filter(|pause| pause.of == *installed);
         let length = before.map_or(PAUSE_MIN, |pause| pause.length.saturating_mul(2).min(PAUSE_MAX));
         let pause = Pause { of: installed.clone(), length, until: now + length };
         self.0.insert(installed.adapter_id.clone(), pause);
     }
 
-    pub(super) fn end(&mut self, adapter_id: &str) {
+    /// Ends the pause of an adapter or plugin that was loaded.
+    pub fn end(&mut self, adapter_id: &str) {
         self.0.remove(adapter_id);
     }
 }

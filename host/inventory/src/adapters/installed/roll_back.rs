@@ -10,7 +10,8 @@ use heddle_store::installed_packages::{self, Installed};
 use heddle_store::packages::Binding;
 
 use super::changes::Replaced;
-use super::install::{conflict, is_older, key_of, record, served, unusable};
+use super::install::{is_older, record, served};
+use super::judge::{conflict, key_of, unusable};
 use super::view::{Judged, Outcome};
 use super::{Turns, kept, shown};
 use crate::adapters::packages::{Ground, NotLoaded, bind_in, check, find_binding};

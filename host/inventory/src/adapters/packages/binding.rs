@@ -25,7 +25,7 @@ pub(super) async fn bind(app: &App, package: &Verified, ground: &Ground) -> Resu
 
 /// The same in a transaction of the caller's. `may_serve` is asked about what the id is bound to once no other process
 /// can change that. Returns the binding from before.
-pub(in crate::adapters) async fn bind_in(
+pub async fn bind_in(
     tx: &mut Tx,
     package: &Verified,
     ground: &Ground,

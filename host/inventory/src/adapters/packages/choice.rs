@@ -12,19 +12,26 @@ use crate::adapters::settings::{AdapterSettings, trusted_keys};
 
 /// Facts outside the packages that decide between them.
 #[derive(Clone)]
-pub(in crate::adapters) struct Ground {
-    pub(in crate::adapters) trusted: Vec<TrustedKey>,
+pub struct Ground {
+    pub trusted: Vec<TrustedKey>,
     /// `id@version` of packages that may serve although a newer version did.
-    pub(in crate::adapters) downgrades: Vec<String>,
+    pub downgrades: Vec<String>,
 }
 
 impl Ground {
     /// The keys that are trusted and the downgrades that are allowed now.
-    pub(in crate::adapters) fn of(config: &Config) -> anyhow::Result<Self> {
+    pub fn of(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             trusted: trusted_keys(config)?,
             downgrades: config.of::<AdapterSettings>().downgrades.clone(),
         })
+    }
+
+    /// The same, where this package, `id@version`, may serve although a newer version did.
+    #[must_use]
+    pub fn allowing(mut self, package: String) -> Self {
+        self.downgrades.push(package);
+        self
     }
 
     /// The same, where this package also may serve if it is pinned.
@@ -133,11 +140,7 @@ pub(super) fn signer<'a>(
 }
 
 /// Whether a package may serve an id that is bound.
-pub(in crate::adapters) fn check(
-    package: &Verified,
-    binding: &Binding,
-    ground: &Ground,
-) -> Result<(), String> {
+pub fn check(package: &Verified, binding: &Binding, ground: &Ground) -> Result<(), String> {
     let manifest = package.manifest();
     let Binding { adapter_id: id, publisher, key_id, version: served, .. } = binding;
     if signer(package, binding, &ground.trusted).is_none() {

@@ -71,7 +71,8 @@ impl Schemas {
         for (name, words) in &self.words {
             for schemas in [&mut asked, &mut answered] {
                 if let Some(schema) = schemas.get_mut(*name) {
-                    schema["enum"] = json!(words);
+                    // Plugins bring names of their own while the server runs.
+                    schema["anyOf"] = json!([{ "enum": words }, { "pattern": "^plugin\\." }]);
                 }
             }
         }

@@ -225,3 +225,41 @@ async fn a_large_answer_is_cut_or_refused_as_was_asked() {
         asked(format!("http://hook.example:{}/", address.port()), &names, Excess::Cut).await.unwrap();
     assert_eq!((answer.body.len(), answer.is_cut), (16, false));
 }
+
+#[test]
+fn a_plugin_reaches_private_networks_that_it_asks_for_and_the_operator_lists() {
+    let networks = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
+    let rules =
+        Rules::new(networks(&["127.0.0.0/8"]), networks(&["10.7.0.0/16"])).with_plugin_networks(networks(&[
+            "10.7.0.0/16",
+            "10.8.0.0/16",
+            "127.0.0.0/8",
+            "fd12::/16",
+            "169.254.0.0/16",
+        ]));
+    let judged = |address: &str, is_private, is_encrypted| {
+        rules.judge_for_plugin(address.parse().unwrap(), is_private, is_encrypted)
+    };
+    for listed in ["10.8.1.1", "::ffff:10.8.1.1", "fd12:3456::1", "127.0.0.1"] {
+        assert_eq!(judged(listed, true, true), Ok(()), "{listed}");
+        assert_eq!(judged(listed, true, false), Ok(()), "{listed}");
+        assert_eq!(judged(listed, false, true), Err(NOT_ASKED), "{listed}");
+    }
+    for unlisted in ["10.9.1.1", "192.168.1.1", "fd13::1", "100.64.0.1"] {
+        assert_eq!(judged(unlisted, true, true), Err(NOT_LISTED), "{unlisted}");
+        assert_eq!(judged(unlisted, false, true), Err(NOT_ASKED), "{unlisted}");
+    }
+    assert_eq!(judged("10.7.1.1", true, true), Err(DENIED));
+    assert_eq!(judged("169.254.169.254", true, true), Err(METADATA));
+    assert!(judged("169.254.1.1", true, true).is_err());
+    // Public ones need encryption, whatever is listed.
+    let everything = Rules::default().with_plugin_networks(networks(&["0.0.0.0/0", "::/0"]));
+    for public in ["8.8.8.8", "2a00:1450::1"] {
+        for is_private in [false, true] {
+            assert_eq!(judged(public, is_private, true), Ok(()));
+            assert_eq!(judged(public, is_private, false), Err(UNENCRYPTED));
+            let address = public.parse().unwrap();
+            assert_eq!(everything.judge_for_plugin(address, is_private, false), Err(UNENCRYPTED));
+        }
+    }
+}

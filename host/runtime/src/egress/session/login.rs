@@ -48,7 +48,8 @@ impl Outbound {
             let (route, _paced) = self.login_route().await?;
             let timeout = budget::time_left(self.deadline, None)?;
             let answer =
-                wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await?;
+                wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.account.room), false)
+                    .await?;
             judge(step, &answer)?;
             take_cookies(&mut login.cookies, &answer);
             login.capture(declared, step, &answer, self.egress.clock.now())?;
@@ -147,7 +148,7 @@ impl Outbound {
         put_headers(&mut outgoing, asked, &values)?;
         let (route, _paced) = self.login_route().await?;
         let timeout = (budget::time_left(self.deadline, None)? / 2).min(most);
-        wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await
+        wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.account.room), false).await
     }
 }
 

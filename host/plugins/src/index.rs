@@ -1,0 +1,126 @@
+//! What this process knows of the plugins in the database: how each stands, and what the manifest of its package says.
+//!
+//! It is read anew after each change. The names that plugins bring, permissions and types of events, follow from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use heddle_core::event::Priority;
+use heddle_core::interned;
+use heddle_core::plugin::PluginState;
+use heddle_core::{OrgId, Role};
+use heddle_fabric::provided::Provider;
+use heddle_kernel::app::App;
+use heddle_kernel::http::error::Error;
+use heddle_marketplace::manifest::Manifest;
+use heddle_marketplace::plugin::operation_id;
+use heddle_store::Tx;
+use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
+
+/// The lowest role that holds a permission of a plugin: its author cannot know who works in an organization.
+const ROLE: Role = Role::OrgAdmin;
+
+/// A plugin as the database had it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) row: PluginRow,
+    /// SHA-256 and manifest of the package that serves when the plugin is active, or waits where none ever served.
+    pub(crate) current: Option<(String, Arc<Manifest>)>,
+}
+
+impl Known {
+    /// The manifest of the package that serves when the plugin is active.
+    pub(crate) fn serving(&self) -> Option<&Arc<Manifest>> {
+        let (sha256, manifest) = self.current.as_ref()?;
+        (self.row.serving_sha256.as_ref() == Some(sha256)).then_some(manifest)
+    }
+}
+
+/// The plugins that this process knows, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Index(ArcSwap<BTreeMap<String, Arc<Known>>>);
+
+impl Index {
+    /// That of this process.
+    pub(crate) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
+    pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<Known>>> {
+        self.0.load_full()
+    }
+
+    pub(crate) fn find(&self, plugin: &str) -> Option<Arc<Known>> {
+        self.0.load().get(plugin).cloned()
+    }
+
+    /// The uid under which the database keeps what belongs to a plugin.
+    pub(crate) fn uid(&self, plugin: &str) -> Option<PluginUid> {
+        self.0.load().get(plugin).map(|known| known.row.id)
+    }
+
+    /// Reads all plugins anew, and declares the names that they bring.
+    pub(crate) async fn read(&self, app: &App) -> Result<(), Error> {
+        let mut tx = app.db.read().await?;
+        let rows = plugins::all(&mut tx).await?;
+        let versions = plugins::current_versions(&mut tx).await?;
+        drop(tx);
+        let mut versions: BTreeMap<PluginUid, _> =
+            versions.into_iter().map(|version| (version.plugin_uid, version)).collect();
+        let before = self.all();
+        let known = rows.into_iter().map(|row| {
+            let same = before.get(&row.plugin_id).and_then(|known| known.current.clone());
+            let current = versions.remove(&row.id).and_then(|version| match same {
+                Some((sha256, manifest)) if sha256 == version.manifest_sha256 => Some((sha256, manifest)),
+                _ => parsed(&version.manifest).map(|manifest| (version.manifest_sha256, Arc::new(manifest))),
+            });
+            (row.plugin_id.clone(), Arc::new(Known { row, current }))
+        });
+        self.0.store(Arc::new(known.collect()));
+        self.declare(app);
+        Ok(())
+    }
+
+    /// Permissions of plugins that are installed and were agreed to. Types of events stay when a plugin is removed: what was
+    /// emitted can be read as long as it is kept.
+    fn declare(&self, app: &App) {
+        let all = self.all();
+        let (mut permissions, mut events) = (Vec::new(), Vec::new());
+        for known in all.values() {
+            let Some(manifest) = known.serving() else { continue };
+            if known.row.state != PluginState::Removed {
+                let brought = &manifest.permissions;
+                permissions.extend(brought.iter().map(|one| interned::permission(&one.id, ROLE, &one.title)));
+            }
+            events.extend(manifest.event_types.iter().map(|one| {
+                interned::event_type(&one.event_type, "plugin", Priority::Normal, &one.payload_schema)
+            }));
+        }
+        app.declare(&permissions, &events);
+    }
+}
+
+/// The manifest as it was kept. One that this version cannot read is as good as none.
+pub(crate) fn parsed(manifest: &serde_json::Value) -> Option<Manifest> {
+    use serde::Deserialize as _;
+    Manifest::deserialize(manifest)
+        .inspect_err(|error| tracing::error!(error = %error, "the manifest of a plugin cannot be read"))
+        .ok()
+}
+
+/// Operations of active plugins are offered where an organization has switched the plugin on.
+pub(crate) struct Switched;
+
+#[async_trait::async_trait]
+impl Provider for Switched {
+    async fn offered_in(&self, app: &App, tx: &mut Tx, org: OrgId) -> Result<BTreeSet<String>, Error> {
+        let switched_on = organizations::switched_on(tx, org).await?;
+        let all = Index::of(app).all();
+        let manifests = switched_on.iter().filter_map(|plugin| all.get(plugin)?.serving());
+        let operations = manifests.flat_map(|manifest| {
+            manifest.actions.iter().map(|action| operation_id(&manifest.id, &action.id))
+        });
+        Ok(operations.collect())
+    }
+}

@@ -1,0 +1,114 @@
+//! Plugins: extensions of third parties that a `super_admin` installs, agrees to, and organizations switch on.
+//!
+//! The database says how each plugin stands, and every process serves what it says: [`service`] and [`follow`]. Actions of
+//! plugins are operations of the Fabric ([`operations`]), and run with the rights of the author of the step. What a plugin
+//! asks of the server comes through [`services`]. A plugin never writes to a device: it stages.
+
+mod change;
+mod consent;
+mod declarations;
+mod diagnostics;
+mod follow;
+mod glossary;
+mod index;
+mod install;
+mod keeping;
+mod operations;
+mod organization;
+mod routes;
+mod service;
+mod services;
+mod transition;
+mod turns;
+mod upload;
+mod view;
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use heddle_fabric::provided;
+use heddle_inventory::adapters::Pauses;
+use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::feature::{Diagnostic, Feature, Forget, Names, Sealing, Worker};
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::glossary::Glossary;
+use heddle_kernel::http::routes::Routes;
+use heddle_store::plugins::values;
+use heddle_store::sealed::SealedColumn;
+
+use self::index::{Index, Switched};
+use self::services::Services;
+use self::turns::Turns;
+
+const SEALED: &[Sealing] = &[Sealing::of(SealedColumn::of("plugin_secret"))];
+
+const FORGETS: &[Forget] = &[
+    // Values have their own end.
+    Forget { days: 0, batch: |tx, before, rows| values::forget_expired(tx, before, rows).boxed() },
+    // Values of plugins, after these were removed.
+    Forget { days: 30, batch: |tx, before, rows| values::forget_removed(tx, before, rows).boxed() },
+    // Keys by which events are the same.
+    Forget { days: 1, batch: |tx, before, rows| values::trim_emitted(tx, before, rows).boxed() },
+];
+
+/// Installed plugins.
+pub struct Plugins;
+
+#[async_trait::async_trait]
+impl Feature for Plugins {
+    fn name(&self) -> &'static str {
+        "plugins"
+    }
+
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                subscriptions: declarations::SUBSCRIPTIONS,
+                ..Names::NONE
+            }
+        }
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::PLUGINS
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    async fn open(&self, _: &App, parts: &mut Parts) {
+        parts.add(Index::default());
+        parts.add(Turns::new());
+    }
+
+    fn installed(&self, app: &SharedApp) {
+        provided::provide(app, operations::all(app));
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        diagnostics::DIAGNOSTICS
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
+    }
+
+    /// Puts every active plugin into service. One that cannot be loaded is absent, with its reason.
+    async fn term_begun(&self, app: &SharedApp) -> Result<(), Error> {
+        provided::set_provider(app, Arc::new(Switched));
+        app.runtime.serves_plugins(Arc::new(Services(Arc::downgrade(app))));
+        let mut seen = Turns::of(app).take().await;
+        service::take_over(app, &mut seen, &mut Pauses::default()).await
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("plugins.follow", follow::follow(app.clone()))]
+    }
+}

@@ -1,0 +1,202 @@
+//! Actions of plugins as operations of the Fabric.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_core::change::Danger;
+use heddle_core::event::Event;
+use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::{Permission, Role, RunId, interned};
+use heddle_fabric::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError};
+use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::{Caller, Credential};
+use heddle_kernel::http::error::Error;
+use heddle_kernel::misfit;
+use heddle_kernel::resource::By;
+use heddle_marketplace::plugin::{Action, ActionEffect, operation_id};
+use heddle_runtime::{Plugin, PluginCall};
+use heddle_store::connections::ConnectionRow;
+use heddle_store::plugins::organizations;
+use serde_json::Value;
+
+use crate::change::live;
+use crate::index::Index;
+
+/// Every operation of the plugins that serve in this process.
+pub(crate) fn all(app: &App) -> Vec<Arc<dyn Operation>> {
+    let plugins = app.runtime.plugins();
+    let of = |plugin: &Plugin| {
+        let actions = plugin.manifest().actions.iter();
+        actions.map(|action| Arc::new(Act::new(plugin, action)) as Arc<dyn Operation>).collect::<Vec<_>>()
+    };
+    plugins.iter().flat_map(of).collect()
+}
+
+/// For whom a plugin runs, and in which step: what it asks of the server is done with these rights.
+pub(crate) struct Behalf {
+    pub(crate) app: SharedApp,
+    pub(crate) author: Caller,
+    pub(crate) event: Option<Event>,
+    pub(crate) run_id: RunId,
+    /// Idempotency key of the step.
+    pub(crate) key: String,
+    pub(crate) step: usize,
+    pub(crate) connection: Option<ConnectionRow>,
+    /// Operations that it has called: each has an idempotency key of its own.
+    pub(crate) calls: AtomicU32,
+}
+
+impl Behalf {
+    /// Of a caller who only asks whether the plugin can work.
+    fn asking(by: &By) -> Self {
+        let run_id = by.app.clock.new_id();
+        // With the rights of the caller in their organization, and in no other.
+        let author = Caller { credential: Credential::Action(run_id), ..by.caller.clone() };
+        Self {
+            app: by.app.clone(),
+            author,
+            event: None,
+            run_id,
+            key: by.origin.request_id.clone(),
+            step: 0,
+            connection: None,
+            calls: AtomicU32::new(0),
+        }
+    }
+
+    fn of(call: &StepCall<'_>) -> Self {
+        Self {
+            app: call.app.clone(),
+            author: call.author.clone(),
+            event: call.event.cloned(),
+            run_id: call.run_id,
+            key: call.key.to_owned(),
+            step: call.step,
+            connection: call.connection.cloned(),
+            calls: AtomicU32::new(0),
+        }
+    }
+}
+
+/// Asks a plugin whether it can work with the settings and secrets of the caller's organization; what it answers.
+pub(crate) async fn check(by: &By, id: &str) -> Result<Option<Value>, Error> {
+    let By { app, caller, origin } = by;
+    let mut tx = app.db.single().await?;
+    let switched = organizations::in_use(&mut tx, caller.org_id, id).await?;
+    drop(tx);
+    let known = Index::of(app).find(id).ok_or(Error::NotFound("plugin"))?;
+    let state = live(Some(known.row.clone()))?.state;
+    let plugin = app.runtime.plugin(id).ok_or_else(|| Error::Conflict {
+        kind: "plugin_state",
+        message: format!("'{id}' does not serve: it is {state}; GET /plugins/{id} says why"),
+    })?;
+    let switched = switched.ok_or_else(|| Error::Conflict {
+        kind: "operation_not_offered",
+        message: format!("plugin '{id}' is not switched on: PUT /plugins/{id}/organization does that"),
+    })?;
+    require_settings(&plugin, &switched.settings)?;
+    let asked = PluginCall {
+        org_id: caller.org_id,
+        settings: switched.settings,
+        request_id: origin.request_id.clone(),
+        deadline: None,
+        behalf: Arc::new(Behalf::asking(by)),
+    };
+    Ok(plugin.check(&asked).await?)
+}
+
+/// Requires that the organization's settings fit the package that serves: they may be from before it.
+fn require_settings(plugin: &Plugin, settings: &Value) -> Result<(), Error> {
+    let schema = plugin.settings_schema();
+    let details = misfit::details(schema.validator(), schema.document(), settings, "settings");
+    let Some(first) = details.first() else { return Ok(()) };
+    Err(Error::Conflict {
+        kind: "settings_unfit",
+        message: format!(
+            "the organization's settings do not fit version {} of '{id}' ({}: {}); PUT /plugins/{id}/organization sets them",
+            plugin.version(),
+            first.field,
+            first.message,
+            id = plugin.id()
+        ),
+    })
+}
+
+/// An action of a plugin.
+struct Act {
+    declaration: Declaration,
+    plugin: Plugin,
+    action: String,
+}
+
+impl Act {
+    fn new(plugin: &Plugin, action: &Action) -> Self {
+        let manifest = plugin.manifest();
+        let declaration = Declaration {
+            id: operation_id(&manifest.id, &action.id),
+            title: action.title.clone(),
+            description: action.description.clone(),
+            tier: OperationTier::Plugin,
+            kind: kind(action.effect),
+            danger: Danger::Normal,
+            owner: manifest.id.clone(),
+            permission: action.permission.as_deref().map(|id| permission(plugin, id)),
+            params_schema: ParamsSchema::from(&action.params_schema),
+            output_schema: Arc::new(action.output_schema.clone()),
+            of_adapter: true,
+            is_switched: true,
+        };
+        Self { declaration, plugin: plugin.clone(), action: action.id.clone() }
+    }
+
+    async fn act(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
+        let id = self.plugin.id();
+        let mut tx = call.app.db.single().await?;
+        let switched = organizations::in_use(&mut tx, call.author.org_id, id).await?;
+        drop(tx);
+        let switched = switched.ok_or_else(|| {
+            let message = format!(
+                "plugin '{id}' is not switched on in the organization: PUT /plugins/{id}/organization does that"
+            );
+            StepError::new(StepErrorCode::UnknownOperation, message)
+        })?;
+        require_settings(&self.plugin, &switched.settings)?;
+        let asked = PluginCall {
+            org_id: call.author.org_id,
+            settings: switched.settings,
+            request_id: format!("run-{}", call.run_id),
+            deadline: None,
+            behalf: Arc::new(Behalf::of(call)),
+        };
+        // The runtime has judged the answer by the action's schema.
+        Ok(self.plugin.run(&asked, &self.action, &params).await.map_err(Error::from)?)
+    }
+}
+
+impl Operation for Act {
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
+        self.act(call, params).boxed()
+    }
+}
+
+/// What an action does to the world.
+fn kind(effect: ActionEffect) -> OperationKind {
+    match effect {
+        ActionEffect::Read => OperationKind::Read,
+        ActionEffect::Stage => OperationKind::Write,
+        ActionEffect::Outward => OperationKind::Sink,
+    }
+}
+
+/// A permission of the plugin, as it is declared while the plugin is installed.
+fn permission(plugin: &Plugin, id: &str) -> Permission {
+    let declared = plugin.manifest().permissions.iter().find(|one| one.id == id);
+    let title = declared.map_or(id, |one| &one.title);
+    interned::permission(id, Role::OrgAdmin, title)
+}

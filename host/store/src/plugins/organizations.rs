@@ -1,0 +1,179 @@
+//! Where organizations have switched plugins on, with their settings and secrets.
+
+use heddle_core::{OrgId, Timestamp};
+use serde_json::Value;
+use sqlx::FromRow;
+
+use super::PluginUid;
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::revised;
+use crate::select::{Bind, Select, affected};
+
+heddle_core::ids! {
+    /// What an organization set a plugin to.
+    pub PluginOrganizationId,
+    /// A secret that an organization gave a plugin.
+    pub PluginSecretId,
+}
+
+/// More than a manifest can declare, and more plugins than there are.
+const ROWS_MAX: i64 = 1_000;
+
+/// What an organization set a plugin to.
+#[derive(Debug, Clone, PartialEq, FromRow)]
+pub struct OrganizationRow {
+    pub id: PluginOrganizationId,
+    pub org_id: OrgId,
+    pub plugin_uid: PluginUid,
+    pub is_enabled: bool,
+    pub settings: Value,
+    /// Counts edits.
+    pub revision: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+revised!(OrganizationRow);
+
+/// A secret that an organization gave a plugin, sealed for `plugin_secret:{id}`.
+#[derive(Clone, PartialEq, Eq, FromRow)]
+pub struct SecretRow {
+    pub id: PluginSecretId,
+    pub org_id: OrgId,
+    pub plugin_uid: PluginUid,
+    pub name: String,
+    /// Scheme, host and port that it was given for.
+    pub origin: String,
+    pub secret: Vec<u8>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Without the bytes.
+impl std::fmt::Debug for SecretRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretRow").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn of(org: OrgId, plugin: PluginUid) -> Select {
+    Select::new("SELECT o.*", "FROM plugin_organization o")
+        .and_bind("o.org_id = ?", Bind::Id(org.0))
+        .and_bind("o.plugin_uid = ?", Bind::Id(plugin.0))
+}
+
+/// What an organization set a plugin to; `None` where it never did.
+pub async fn find(tx: &mut Tx, org: OrgId, plugin: PluginUid) -> Result<Option<OrganizationRow>> {
+    of(org, plugin).one(tx).await
+}
+
+/// The same, locked until the transaction ends: the plugin's values in the organization change one after the other.
+pub async fn lock(tx: &mut Tx, org: OrgId, plugin: PluginUid) -> Result<Option<OrganizationRow>> {
+    of(org, plugin).one_locked(tx, "o").await
+}
+
+/// Writes what an organization sets a plugin to. Where it was set before, the row keeps its id.
+pub async fn set(tx: &mut Tx, row: &OrganizationRow) -> Result<OrganizationRow> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO plugin_organization (id, org_id, plugin_uid, is_enabled, settings, revision, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (org_id, plugin_uid) DO UPDATE
+        SET is_enabled = excluded.is_enabled, settings = excluded.settings,
+            revision = plugin_organization.revision + 1, updated_at = excluded.updated_at
+        RETURNING *")
+        .bind(row.id).bind(row.org_id).bind(row.plugin_uid).bind(row.is_enabled).bind(&row.settings)
+        .bind(row.revision).bind(row.created_at).bind(row.updated_at)
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// The same for a plugin by the id of its manifest; `None` where it is not active, or not switched on there.
+pub async fn in_use(tx: &mut Tx, org: OrgId, plugin_id: &str) -> Result<Option<OrganizationRow>> {
+    Select::new("SELECT o.*", "FROM plugin_organization o JOIN plugin p ON p.id = o.plugin_uid")
+        .and_bind("o.org_id = ?", Bind::Id(org.0))
+        .and_bind("p.plugin_id = ?", Bind::Text(plugin_id.to_owned()))
+        .and("o.is_enabled AND p.state = 'active'")
+        .one(tx)
+        .await
+}
+
+/// Ids of the active plugins that are switched on in an organization.
+pub async fn switched_on(tx: &mut Tx, org: OrgId) -> Result<Vec<String>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT p.plugin_id FROM plugin_organization o JOIN plugin p ON p.id = o.plugin_uid
+        WHERE o.org_id = $1 AND o.is_enabled AND p.state = 'active'
+        ORDER BY p.plugin_id LIMIT CAST($2 AS BIGINT)")
+        .bind(org)
+        .bind(ROWS_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Plugins that are switched on in an organization, whether they are active or not.
+pub async fn enabled_in(tx: &mut Tx, org: OrgId) -> Result<Vec<PluginUid>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT o.plugin_uid FROM plugin_organization o WHERE o.org_id = $1 AND o.is_enabled
+        ORDER BY o.plugin_uid LIMIT CAST($2 AS BIGINT)")
+        .bind(org)
+        .bind(ROWS_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Writes a secret; where one of this name was there, it keeps its id, for which the bytes must be sealed.
+pub async fn put_secret(tx: &mut Tx, row: &SecretRow) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        INSERT INTO plugin_secret (id, org_id, plugin_uid, name, origin, secret, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (id) DO UPDATE
+        SET origin = excluded.origin, secret = excluded.secret, updated_at = excluded.updated_at"
+        )
+        .bind(row.id)
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.name)
+        .bind(&row.origin)
+        .bind(&row.secret)
+        .bind(row.created_at)
+        .bind(row.updated_at)
+    );
+    Ok(())
+}
+
+/// The secrets that an organization gave a plugin, by name.
+pub async fn secrets(tx: &mut Tx, org: OrgId, plugin: PluginUid) -> Result<Vec<SecretRow>> {
+    Select::new("SELECT s.*", "FROM plugin_secret s")
+        .and_bind("s.org_id = ?", Bind::Id(org.0))
+        .and_bind("s.plugin_uid = ?", Bind::Id(plugin.0))
+        .all(tx, "s.name", ROWS_MAX)
+        .await
+}
+
+/// The same for a plugin by the id of its manifest, where it is switched on in the organization: what its requests may carry.
+pub async fn secrets_in_use(tx: &mut Tx, org: OrgId, plugin_id: &str) -> Result<Vec<SecretRow>> {
+    let from = "FROM plugin_secret s
+        JOIN plugin p ON p.id = s.plugin_uid
+        JOIN plugin_organization o ON o.plugin_uid = s.plugin_uid AND o.org_id = s.org_id";
+    Select::new("SELECT s.*", from)
+        .and_bind("s.org_id = ?", Bind::Id(org.0))
+        .and_bind("p.plugin_id = ?", Bind::Text(plugin_id.to_owned()))
+        .and("o.is_enabled AND p.state = 'active'")
+        .all(tx, "s.name", ROWS_MAX)
+        .await
+}
+
+/// Removes a secret; false when there was none.
+pub async fn remove_secret(tx: &mut Tx, org: OrgId, plugin: PluginUid, name: &str) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("DELETE FROM plugin_secret WHERE org_id = $1 AND plugin_uid = $2 AND name = $3")
+            .bind(org)
+            .bind(plugin)
+            .bind(name)
+    );
+    Ok(rows == 1)
+}

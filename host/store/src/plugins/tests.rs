@@ -1,0 +1,182 @@
+use heddle_core::Clock;
+use serde_json::json;
+
+use super::organizations::{self, OrganizationRow, SecretRow};
+use super::values::{self, Keeper, ValueRow};
+use super::*;
+use crate::testing::{World, on_both};
+
+fn plugin(clock: &Clock, plugin_id: &str) -> PluginRow {
+    let now = clock.now();
+    PluginRow {
+        id: clock.new_id(),
+        plugin_id: plugin_id.to_owned(),
+        state: PluginState::AwaitingConsent,
+        reason: None,
+        serving_sha256: None,
+        before_sha256: None,
+        waiting_sha256: Some("aa".to_owned()),
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+        removed_at: None,
+    }
+}
+
+fn version(plugin: &PluginRow, manifest_sha256: &str) -> VersionRow {
+    VersionRow {
+        manifest_sha256: manifest_sha256.to_owned(),
+        plugin_uid: plugin.id,
+        version: "1.0.0".to_owned(),
+        component_sha256: "cc".to_owned(),
+        publisher: "acme".to_owned(),
+        key_id: "k".to_owned(),
+        manifest: json!({ "id": plugin.plugin_id }),
+        state: PluginState::AwaitingConsent,
+        reason: None,
+        step: None,
+        installed_at: plugin.created_at,
+        installed_by: "ada".to_owned(),
+    }
+}
+
+fn switched(world: &World, plugin: &PluginRow, is_enabled: bool) -> OrganizationRow {
+    let now = world.clock.now();
+    OrganizationRow {
+        id: world.clock.new_id(),
+        org_id: world.org,
+        plugin_uid: plugin.id,
+        is_enabled,
+        settings: json!({ "a": 1 }),
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn value(name: &str, bytes: &[u8], expires_at: Option<Timestamp>) -> ValueRow {
+    ValueRow { name: name.to_owned(), bytes: bytes.to_vec(), version: 1, expires_at }
+}
+
+async fn names(
+    tx: &mut Tx,
+    keeper: Keeper,
+    behind: (&str, Option<&str>),
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    let found = values::list(tx, keeper, behind, limit, now).await?;
+    Ok(found.into_iter().map(|one| one.name).collect())
+}
+
+on_both! {
+    async fn a_plugin_its_packages_and_grants_are_found_again(db) {
+        let clock = Clock::default();
+        let row = plugin(&clock, "acme-one");
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        assert!(insert(&mut tx, &plugin(&clock, "acme-two")).await.is_ok());
+        assert_eq!(lock(&mut tx, "acme-one").await.unwrap(), Some(row.clone()));
+        put_version(&mut tx, &version(&row, "aa")).await.unwrap();
+        let rejected = VersionRow { state: PluginState::Rejected, step: Some(PluginState::Compiled), ..version(&row, "aa") };
+        put_version(&mut tx, &rejected).await.unwrap();
+        assert_eq!(versions(&mut tx, row.id).await.unwrap(), [rejected]);
+        set_version_state(&mut tx, "aa", PluginState::Active, Some("why")).await.unwrap();
+        let found = find_version(&mut tx, "aa").await.unwrap().unwrap();
+        assert_eq!((found.state, found.reason.as_deref()), (PluginState::Active, Some("why")));
+        assert_eq!(current_versions(&mut tx).await.unwrap().len(), 1, "the one that waits");
+
+        let grant = GrantRow {
+            id: clock.new_id(),
+            plugin_uid: row.id,
+            manifest_sha256: "aa".to_owned(),
+            version: "1.0.0".to_owned(),
+            grant_hash: "h".to_owned(),
+            granted: json!({}),
+            granted_by: None,
+            granted_by_name: "ada".to_owned(),
+            granted_at: clock.now(),
+        };
+        put_grant(&mut tx, &grant).await.unwrap();
+        assert_eq!(grant_of(&mut tx, row.id, "aa").await.unwrap(), Some(grant));
+        assert_eq!(grant_of(&mut tx, row.id, "bb").await.unwrap(), None);
+
+        let active = PluginRow { state: PluginState::Active, serving_sha256: Some("aa".to_owned()), waiting_sha256: None, ..row };
+        let updated = update(&mut tx, &active, clock.now()).await.unwrap();
+        assert_eq!((updated.revision, updated.state), (2, PluginState::Active));
+        let ids: Vec<String> = all(&mut tx).await.unwrap().into_iter().map(|one| one.plugin_id).collect();
+        assert_eq!(ids, ["acme-one", "acme-two"]);
+        tx.commit().await.unwrap();
+        let mut tx = db.write().await.unwrap();
+        let taken = insert(&mut tx, &plugin(&clock, "acme-one")).await.unwrap_err();
+        assert!(taken.is_unique("plugin_name"), "{taken}");
+    }
+
+    async fn settings_and_secrets_are_of_one_organization(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let row = PluginRow { state: PluginState::Active, ..plugin(&a.clock, "acme-one") };
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        let first = organizations::set(&mut tx, &switched(&a, &row, true)).await.unwrap();
+        assert_eq!(organizations::switched_on(&mut tx, a.org).await.unwrap(), ["acme-one"]);
+        assert_eq!(organizations::switched_on(&mut tx, b.org).await.unwrap(), Vec::<String>::new());
+        let second = organizations::set(&mut tx, &switched(&a, &row, false)).await.unwrap();
+        assert_eq!((second.id, second.revision), (first.id, 2));
+        assert_eq!(organizations::enabled_in(&mut tx, a.org).await.unwrap(), []);
+        assert_eq!(organizations::find(&mut tx, b.org, row.id).await.unwrap(), None);
+        organizations::set(&mut tx, &switched(&a, &row, true)).await.unwrap();
+
+        let now = a.clock.now();
+        let mut secret = SecretRow {
+            origin: "https://api.example.net:443".to_owned(),
+            id: a.clock.new_id(), org_id: a.org, plugin_uid: row.id, name: "key".to_owned(), secret: vec![1], created_at: now, updated_at: now,
+        };
+        organizations::put_secret(&mut tx, &secret).await.unwrap();
+        secret.secret = vec![2];
+        organizations::put_secret(&mut tx, &secret).await.unwrap();
+        assert_eq!(organizations::secrets_in_use(&mut tx, a.org, "acme-one").await.unwrap(), [secret.clone()]);
+        assert_eq!(organizations::secrets(&mut tx, b.org, row.id).await.unwrap(), []);
+        assert!(!organizations::remove_secret(&mut tx, b.org, row.id, "key").await.unwrap());
+        assert!(organizations::remove_secret(&mut tx, a.org, row.id, "key").await.unwrap());
+        organizations::put_secret(&mut tx, &secret).await.unwrap();
+        forget_bindings(&mut tx, row.id).await.unwrap();
+        assert_eq!(organizations::secrets(&mut tx, a.org, row.id).await.unwrap(), []);
+        assert_eq!(organizations::find(&mut tx, a.org, row.id).await.unwrap(), None);
+    }
+
+    async fn values_are_kept_apart_expire_and_are_forgotten_after_a_removal(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let row = plugin(&a.clock, "acme-one");
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        let (in_a, in_b) = (Keeper { org: a.org, plugin: row.id }, Keeper { org: b.org, plugin: row.id });
+        let now = a.clock.now();
+        let later = now + chrono::TimeDelta::seconds(10);
+        let some = ["a/1", "a/2", "A/3", "b"].map(|name| value(name, b"xyz", None));
+        values::put(&mut tx, in_a, &some, now).await.unwrap();
+        values::put(&mut tx, in_a, &[value("a/4", b"", Some(later)), value("b", b"zzz", None)], now).await.unwrap();
+        assert_eq!(names(&mut tx, in_a, ("a/", None), 2, now).await.unwrap(), ["a/1", "a/2"]);
+        assert_eq!(names(&mut tx, in_a, ("a/", Some("a/2")), 9, now).await.unwrap(), ["a/4"]);
+        assert_eq!(names(&mut tx, in_a, ("a/", None), 9, later).await.unwrap(), ["a/1", "a/2"]);
+        assert_eq!(names(&mut tx, in_b, ("", None), 9, now).await.unwrap(), Vec::<String>::new());
+        assert_eq!(values::used_bytes(&mut tx, in_a, now).await.unwrap(), 3 * (64 + 6) + (64 + 4) + (64 + 3));
+        assert_eq!(values::find(&mut tx, in_b, "b", now).await.unwrap(), None);
+        assert_eq!(values::find(&mut tx, in_a, "a/4", later).await.unwrap(), None);
+        let both = values::find_all(&mut tx, in_a, &["b", "a/1", "none"], now).await.unwrap();
+        assert_eq!(both.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a/1", "b"]);
+        values::remove(&mut tx, in_a, &["b", "none"]).await.unwrap();
+        assert_eq!(values::forget_expired(&mut tx, later, 10).await.unwrap(), 1);
+        assert_eq!(values::forget_removed(&mut tx, later, 10).await.unwrap(), 0);
+        let removed = PluginRow { state: PluginState::Removed, removed_at: Some(now), ..row.clone() };
+        update(&mut tx, &removed, now).await.unwrap();
+        assert_eq!(values::forget_removed(&mut tx, now, 10).await.unwrap(), 0, "not yet");
+        assert_eq!(values::forget_removed(&mut tx, later, 2).await.unwrap(), 2, "some at a time");
+        assert_eq!(values::forget_removed(&mut tx, later, 10).await.unwrap(), 1);
+
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        assert_eq!(values::note_emitted(&mut tx, in_a, &keys(&["k"]), now).await.unwrap(), ["k"]);
+        assert_eq!(values::note_emitted(&mut tx, in_a, &keys(&["k", "l"]), later).await.unwrap(), ["l"]);
+        assert_eq!(values::note_emitted(&mut tx, in_b, &keys(&["k"]), now).await.unwrap(), ["k"]);
+        assert_eq!(values::trim_emitted(&mut tx, later, 10).await.unwrap(), 2);
+    }
+}
