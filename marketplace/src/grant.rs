@@ -250,7 +250,7 @@ impl Part {
 }
 
 impl ActionGrant {
-    /// Who may use it, and what it changes.
+    /// The users that may use the action, and what the action changes.
     fn parts(&self, parts: &mut Vec<Part>) {
         let open = plain(&format!("offers the action '{}' to everyone who may use the Fabric", self.id));
         parts.push(match &self.permission {

@@ -16,7 +16,7 @@ on_both! {
         assert!(!is_offered(&lab.api).await);
         let waiting = plugin(&lab.api).await;
         assert_eq!((&waiting["state"], &waiting["enabled"], &waiting["behind"]), (&json!("awaiting_consent"), &json!(false), &Value::Null));
-        // Nothing can be set before somebody agreed.
+        // Nothing can be set before a person has given consent.
         let early = lab.api.put("/plugins/scripted/organization", &json!({ "enabled": true })).await.expect_status(409);
         assert_eq!(early.error_type(), "plugin_state", "{}", early.text);
 

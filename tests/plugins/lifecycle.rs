@@ -193,3 +193,68 @@ on_both! {
         works(&lab.api, "look", json!({ "do": "echo", "value": 1 })).await;
     }
 }
+
+on_both! {
+    async fn a_connection_of_two_plugins_recovers_when_both_are_back(database: Database) {
+        let lab = Lab::in_use(database).await;
+        let other = lab.archive(|manifest| {
+            let text = manifest.to_string().replace("plugin.scripted.", "plugin.other.");
+            *manifest = serde_json::from_str(&text).unwrap();
+            manifest["id"] = json!("other");
+        });
+        send(&lab.api, &other).await.expect_status(201);
+        let asked = lab.api.get("/plugins/other/consent").await.expect_status(200).body;
+        let body = json!({ "grant_hash": asked["grant_hash"] });
+        lab.api.post("/plugins/other/consent", &body).await.expect_status(200);
+        let on = |enabled: bool| json!({ "enabled": enabled, "settings": { "team": "night" } });
+        lab.api.put("/plugins/other/organization", &on(true)).await.expect_status(200);
+        let step = |plugin: &str| json!({ "operation_id": format!("plugin.{plugin}.look"), "params": { "do": "echo", "value": 1 } });
+        let both = json!({ "source_event": "ingest.external", "steps": [step("scripted"), step("other")] });
+        let both = created(&lab.api, "/fabric/connections", &both).await;
+        change(&lab.api, "disable").await.expect_status(200);
+        // The second is missing in two ways: by the organization, and in the whole service.
+        for (off, back) in [("organization", "organization"), ("disable", "enable")] {
+            let turn = async |how: &str, enabled: bool| match how {
+                "organization" => lab.api.put("/plugins/other/organization", &on(enabled)).await,
+                verb => lab.api.post(&format!("/plugins/other/{verb}"), &json!({})).await,
+            };
+            turn(off, false).await.expect_status(200);
+            change(&lab.api, "enable").await.expect_status(200);
+            let waits = connection(&lab.api, &both).await;
+            assert_eq!(waits["state"], "broken", "{off}: {waits}");
+            assert!(waits["state_reason"].as_str().unwrap().contains("'other'"), "{off}: {waits}");
+            turn(back, true).await.expect_status(200);
+            assert_eq!(connection(&lab.api, &both).await["state"], "enabled", "{back}");
+            change(&lab.api, "disable").await.expect_status(200);
+        }
+    }
+}
+
+on_both! {
+    async fn a_restored_connection_waits_for_a_plugin_that_is_off(database: Database) {
+        let lab = Lab::in_use(database).await;
+        let used = uses_plugin(&lab.api).await;
+        lab.api.delete(&format!("/fabric/connections/{used}")).await.expect_status(204);
+        let off = json!({ "enabled": false, "settings": { "team": "night" } });
+        lab.api.put("/plugins/scripted/organization", &off).await.expect_status(200);
+        let restored = lab.api.post(&format!("/fabric/connections/{used}/restore"), &json!({})).await;
+        assert_eq!(restored.expect_status(200).body["state"], "broken");
+        lab.switch_on(&lab.api).await;
+        assert_eq!(connection(&lab.api, &used).await["state"], "enabled");
+    }
+}
+
+on_both! {
+    async fn a_connection_whose_author_is_gone_says_so_when_the_plugin_is_back(database: Database) {
+        let lab = Lab::in_use(database).await;
+        let author = lab.member(heddle_core::Role::OrgAdmin, "olga").await;
+        let used = uses_plugin(&author).await;
+        let me = author.get("/auth/me").await.expect_status(200).body;
+        change(&lab.api, "disable").await.expect_status(200);
+        lab.api.delete(&format!("/users/{}", me["id"].as_str().unwrap())).await.expect_status(204);
+        change(&lab.api, "enable").await.expect_status(200);
+        let stays = connection(&lab.api, &used).await;
+        assert_eq!(stays["state"], "broken", "{stays}");
+        assert!(!stays["state_reason"].as_str().unwrap().contains("offered"), "{stays}");
+    }
+}

@@ -47,7 +47,7 @@ on_both! {
         works(&lab.api, "look", request()).await;
         assert_eq!(keys_seen(&lab.device), 1);
 
-        // Whoever changes the address does not get the secret by it.
+        // A change of the address does not send the secret to the new one.
         assert_eq!(at(&elsewhere.url()).await, json!([]), "it is shown as missing");
         fails(&lab.api, "look", request()).await;
         assert!(elsewhere.seen().is_empty(), "{:?}", elsewhere.seen());

@@ -3,7 +3,8 @@
 //! A Connection whose operation is no longer offered in its organization is broken, with a notice, and waits for the
 //! operation's owner. It is enabled again when the operation is offered again; what happened meanwhile does not start it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use heddle_core::event::NewEvent;
@@ -34,6 +35,9 @@ const BATCH: u32 = 200;
 pub trait Provider: Send + Sync + 'static {
     /// Ids of the operations that an organization has now, whether this process can carry them out or not.
     async fn offered_in(&self, app: &App, tx: &mut Tx, org: OrgId) -> Result<BTreeSet<String>, Error>;
+    /// Whose an operation is that some organizations only have; `None` for one that all have. Its id alone says it: the
+    /// operation need not exist.
+    fn owner_of<'a>(&self, operation: &'a str) -> Option<&'a str>;
 }
 
 /// Names the provider. It is named once, before any request.
@@ -134,15 +138,23 @@ pub(crate) fn not_offered(operation: &str, owner: &str) -> Error {
 /// The database gives no answer. Called again, it does the rest.
 pub async fn settle(app: &SharedApp, owner: &str, prefix: &str, org: Option<OrgId>) -> Result<(), Error> {
     let Some(provider) = app.part::<Registry>().provider() else { return Ok(()) };
-    let mut offers = Offers { app, provider, known: BTreeMap::new() };
+    // What organizations have, each asked once; who breaks a Connection asks again.
+    let mut known: BTreeMap<OrgId, BTreeSet<String>> = BTreeMap::new();
     let mut after = None;
     loop {
         let mut tx = app.db.single().await?;
         let some = connections::enabled_with(&mut tx, org, prefix, after, BATCH).await?;
         drop(tx);
         for row in &some {
-            if let Some(gone) = offers.missing(row, prefix).await? {
-                break_until(app, row, owner, &gone).await?;
+            let offered = match known.entry(row.org_id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let mut tx = app.db.single().await?;
+                    unknown.insert(provider.offered_in(app, &mut tx, row.org_id).await?)
+                }
+            };
+            if gone(provider.as_ref(), row, offered).is_some() {
+                break_until(app, provider.as_ref(), row).await?;
             }
         }
         after = some.last().map(|row| row.id);
@@ -156,9 +168,7 @@ pub async fn settle(app: &SharedApp, owner: &str, prefix: &str, org: Option<OrgI
         let some = connections::waiting_for(&mut tx, org, owner, after, BATCH).await?;
         drop(tx);
         for row in &some {
-            if offers.missing(row, prefix).await?.is_none() {
-                mend(app, row.clone()).await?;
-            }
+            recover(app, provider.as_ref(), row.clone()).await?;
         }
         after = some.last().map(|row| row.id);
         if some.len() < usize::try_from(BATCH).unwrap_or(usize::MAX) {
@@ -167,48 +177,104 @@ pub async fn settle(app: &SharedApp, owner: &str, prefix: &str, org: Option<OrgI
     }
 }
 
-/// What organizations have, each asked once.
-struct Offers<'a> {
-    app: &'a SharedApp,
-    provider: Arc<dyn Provider>,
-    known: BTreeMap<OrgId, BTreeSet<String>>,
+/// An operation that a Connection has and its organization has not.
+pub(crate) struct Missing {
+    operation: String,
+    owner: String,
 }
 
-impl Offers<'_> {
-    /// The first operation with this prefix that a Connection has and its organization has not.
-    async fn missing(&mut self, row: &ConnectionRow, prefix: &str) -> Result<Option<String>, Error> {
-        if !self.known.contains_key(&row.org_id) {
-            let mut tx = self.app.db.single().await?;
-            let offered = self.provider.offered_in(self.app, &mut tx, row.org_id).await?;
-            self.known.insert(row.org_id, offered);
-        }
-        let offered = self.known.get(&row.org_id);
-        let mut of_owner =
-            row.steps.iter().map(|step| &step.operation_id).filter(|id| id.starts_with(prefix));
-        Ok(of_owner.find(|id| offered.is_none_or(|offered| !offered.contains(*id))).cloned())
+impl Missing {
+    fn reason(&self) -> String {
+        format!(
+            "operation '{}' is not offered any more; it is enabled by itself when '{}' offers it again",
+            self.operation, self.owner
+        )
     }
 }
 
-/// Breaks a Connection whose operation is gone, and reports it.
-async fn break_until(app: &SharedApp, row: &ConnectionRow, owner: &str, gone: &str) -> Result<(), Error> {
-    let reason = format!(
-        "operation '{gone}' is not offered any more; it goes on by itself when '{owner}' offers it again"
-    );
+/// The first operation of a Connection that its organization does not have, of whatever owner.
+pub(crate) async fn missing(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<Missing>, Error> {
+    match app.part::<Registry>().provider() {
+        Some(provider) => missing_of(tx, app, provider.as_ref(), row).await,
+        None => Ok(None),
+    }
+}
+
+async fn missing_of(
+    tx: &mut Tx,
+    app: &App,
+    provider: &dyn Provider,
+    row: &ConnectionRow,
+) -> Result<Option<Missing>, Error> {
+    if row.steps.iter().all(|step| provider.owner_of(&step.operation_id).is_none()) {
+        return Ok(None);
+    }
+    let offered = provider.offered_in(app, tx, row.org_id).await?;
+    Ok(gone(provider, row, &offered))
+}
+
+fn gone(provider: &dyn Provider, row: &ConnectionRow, offered: &BTreeSet<String>) -> Option<Missing> {
+    row.steps.iter().find_map(|step| {
+        let owner = provider.owner_of(&step.operation_id)?;
+        let is_gone = !offered.contains(&step.operation_id);
+        is_gone.then(|| Missing { operation: step.operation_id.clone(), owner: owner.to_owned() })
+    })
+}
+
+/// Breaks a Connection one of whose operations is gone, and reports it.
+async fn break_until(app: &SharedApp, provider: &dyn Provider, row: &ConnectionRow) -> Result<(), Error> {
     let mut tx = app.db.write().await?;
-    let at = (row.id, row.revision);
-    let broken = connections::break_off_until(&mut tx, at, owner, &reason, app.clock.now()).await?;
-    let Some(row) = broken else { return Ok(()) };
-    super::run::report_broken(&mut tx, app, &row, &reason, None).await?;
+    let Some(gone) = missing_of(&mut tx, app, provider, row).await? else { return Ok(()) };
+    break_off_until(&mut tx, app, row, &gone).await?;
     tx.commit().await?;
     Ok(())
 }
 
-/// Enables a Connection again whose operations are offered again, unless its author may not do it any more.
-async fn mend(app: &SharedApp, mut row: ConnectionRow) -> Result<(), Error> {
+/// Breaks an enabled Connection until its operation is offered again, and reports it.
+pub(crate) async fn break_off_until(
+    tx: &mut Tx,
+    app: &App,
+    row: &ConnectionRow,
+    gone: &Missing,
+) -> Result<(), Error> {
+    let (at, reason) = ((row.id, row.revision), gone.reason());
+    let broken = connections::break_off_until(tx, at, &gone.owner, &reason, app.clock.now()).await?;
+    match broken {
+        Some(row) => super::run::report_broken(tx, app, &row, &reason, None).await,
+        None => Ok(()),
+    }
+}
+
+/// Enables a Connection again whose operations are all offered again. Where another one is missing it waits for that one,
+/// and it stays broken where its author has lost the rights to its steps.
+async fn recover(app: &SharedApp, provider: &dyn Provider, mut row: ConnectionRow) -> Result<(), Error> {
+    let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let author = author_of(&mut tx, row.org_id, row.author_id, row.id).await?;
-    let is_fit = author.is_ok_and(|author| require_fit(app, &author, &row).is_ok());
-    if !is_fit || refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await.is_err() {
+    let at = (row.id, row.revision);
+    if let Some(gone) = missing_of(&mut tx, app, provider, &row).await? {
+        if row.waits_for.as_deref() != Some(gone.owner.as_str()) {
+            connections::wait_for(&mut tx, at, Some(&gone.owner), &gone.reason(), now).await?;
+            tx.commit().await?;
+        }
+        return Ok(());
+    }
+    // The operation is offered, and this process may not have it yet: another look comes when it has.
+    let operations = Operations::of(app);
+    if row.steps.iter().any(|step| operations.find(&step.operation_id).is_none()) {
+        return Ok(());
+    }
+    let unfit = match author_of(&mut tx, row.org_id, row.author_id, row.id).await? {
+        Ok(author) => require_fit(app, &author, &row).err().map(|error| error.to_string()),
+        Err(reason) => Some(reason),
+    };
+    let refused = if unfit.is_none() {
+        refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await.err()
+    } else {
+        None
+    };
+    if let Some(reason) = unfit.or_else(|| refused.map(|error| error.to_string())) {
+        connections::wait_for(&mut tx, at, None, &reason, now).await?;
+        tx.commit().await?;
         return Ok(());
     }
     row.after_seq = events::last_seq(&mut tx, row.org_id).await?;
@@ -216,8 +282,8 @@ async fn mend(app: &SharedApp, mut row: ConnectionRow) -> Result<(), Error> {
         row.state = ConnectionState::Enabled;
         Schedules::begin_again(&mut row, app);
     }
-    let mended = connections::mend(&mut tx, &row, app.clock.now()).await?;
-    let Some(row) = mended else { return Ok(()) };
+    let recovered = connections::mend(&mut tx, &row, now).await?;
+    let Some(row) = recovered else { return Ok(()) };
     report_recovered(&mut tx, app, &row).await?;
     tx.commit().await?;
     Ok(())
@@ -241,11 +307,11 @@ async fn report_recovered(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result
     let message = Message {
         severity: Severity::Info,
         source: "fabric",
-        subject: format!("{} '{}' goes on", row.kind, row.name),
+        subject: format!("{} '{}' is enabled again", row.kind, row.name),
         body: "All its operations are offered again. What happened meanwhile does not start it.".to_owned(),
     };
     let origin = format!("recovered:{}:{}", row.id, row.revision);
     notices::tell_administrators(tx, app, row.org_id, &message, Some(origin)).await?;
-    tracing::info!(connection.id = %row.id, "{} {} goes on", row.kind, row.id);
+    tracing::info!(connection.id = %row.id, "{} {} is enabled again", row.kind, row.id);
     Ok(())
 }

@@ -16,17 +16,25 @@ use super::author::author_of;
 use super::connections::{refuse_more, refuse_more_of_pattern, require_fit};
 use super::kinds::{self, noun};
 use super::measures::Measures;
+use super::provided::{Missing, break_off_until, missing};
 use super::run::break_off;
 
-/// Returns what was removed, ready to be restored, and why its author may no longer have its steps run, if so: it is
-/// broken then.
+/// Why a restored object is broken.
+pub(crate) enum Unfit {
+    /// Its author may no longer have its steps run.
+    Author(String),
+    /// Its organization does not have one of its operations.
+    Operation(Missing),
+}
+
+/// Returns what was removed, ready to be restored, and why it is broken then, if so.
 pub(crate) async fn removed(
     tx: &mut Tx,
     app: &App,
     caller: &Caller,
     kind: ConnectionKind,
     id: ConnectionId,
-) -> Result<(ConnectionRow, Option<String>), Error> {
+) -> Result<(ConnectionRow, Option<Unfit>), Error> {
     let row = connections::lock_removed(tx, &caller.organization_scope(), kind, id).await?;
     let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
@@ -43,20 +51,23 @@ pub(crate) async fn removed(
     Ok((row, unfit))
 }
 
-/// Returns why its author may not have its steps run; `None` when the author may.
-async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<String>, Error> {
+/// Returns why its steps cannot be run; `None` when they can.
+async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<Unfit>, Error> {
+    if let Some(gone) = missing(tx, app, row).await? {
+        return Ok(Some(Unfit::Operation(gone)));
+    }
     let author = match author_of(tx, row.org_id, row.author_id, row.id).await? {
         Ok(author) => author,
-        Err(reason) => return Ok(Some(reason)),
+        Err(reason) => return Ok(Some(Unfit::Author(reason))),
     };
-    Ok(require_fit(app, &author, row).err().map(|error| error.to_string()))
+    Ok(require_fit(app, &author, row).err().map(|error| Unfit::Author(error.to_string())))
 }
 
 /// Restores it and commits. What was waiting when it was removed does not run.
 pub(crate) async fn put_back(
     mut tx: Tx,
     by: &By,
-    (row, unfit): (ConnectionRow, Option<String>),
+    (row, unfit): (ConnectionRow, Option<Unfit>),
 ) -> Result<ConnectionRow, Error> {
     let app = &by.app;
     let now = app.clock.now();
@@ -65,8 +76,11 @@ pub(crate) async fn put_back(
     let reason = "it was removed before the run began";
     let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
     kinds::record(&mut tx, by, &restored, Done::Restored).await?;
-    if let Some(reason) = unfit {
-        break_off(&mut tx, app, &restored, &reason, None).await?;
+    if let Some(unfit) = unfit {
+        match &unfit {
+            Unfit::Author(reason) => break_off(&mut tx, app, &restored, reason, None).await?,
+            Unfit::Operation(gone) => break_off_until(&mut tx, app, &restored, gone).await?,
+        }
         let broken = connections::find(&mut tx, &Scope::organization(row.org_id), row.kind, row.id).await?;
         restored = broken.ok_or(Error::NotFound(noun(row.kind)))?;
     }

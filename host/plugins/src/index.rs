@@ -123,4 +123,8 @@ impl Provider for Switched {
         });
         Ok(operations.collect())
     }
+
+    fn owner_of<'a>(&self, operation: &'a str) -> Option<&'a str> {
+        operation.strip_prefix("plugin.")?.split('.').next()
+    }
 }

@@ -335,7 +335,7 @@ pub(crate) fn replace(row: &mut PluginRow, manifest: String) {
     if row.serving_sha256.as_ref() != Some(&manifest) {
         row.before_sha256 = row.serving_sha256.take();
     }
-    // What was sent last counts: nobody agrees to an older package afterwards.
+    // A package that waited is dropped: a person must not agree to an older one than the one that serves.
     row.waiting_sha256 = None;
     row.serving_sha256 = Some(manifest);
     if row.state != PluginState::Disabled {

@@ -95,7 +95,7 @@ pub(crate) struct SecretBody {
     value: Secret,
 }
 
-/// The plugin and its manifest. One that nobody has agreed to yet has nothing to set.
+/// The plugin and its manifest. A plugin without any consent has nothing to set.
 fn known(app: &App, plugin: &str) -> Result<Arc<Known>, Error> {
     let known = Index::of(app).find(plugin).ok_or(Error::NotFound("plugin"))?;
     let state = live(Some(known.row.clone()))?.state;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::turns::Turns;
 
-/// What became of a package that was sent, or of a plugin that was changed.
+/// The state of a package that was sent, or of a plugin that was changed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PluginOutcome", example = outcome_example())]
 pub(crate) struct Outcome {
@@ -256,7 +256,7 @@ pub(crate) struct Consent {
     pub(crate) version: String,
     /// SHA-256 of the package's manifest, hexadecimal.
     pub(crate) manifest_sha256: String,
-    /// Who signed it, as the trusted keys name it.
+    /// The publisher whose key signed it, by the name in the trusted keys.
     pub(crate) publisher: String,
     /// SHA-256 of the public key that signed it.
     pub(crate) key_id: String,

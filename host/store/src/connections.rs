@@ -351,6 +351,30 @@ pub async fn mend(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<Op
         .await)?)
 }
 
+/// Has a broken Connection that waited for an operation wait for that of another owner, or for none where something else
+/// keeps it broken. Nothing happens when it was edited since.
+pub async fn wait_for(
+    tx: &mut Tx,
+    (id, revision): (ConnectionId, i64),
+    waits_for: Option<&str>,
+    reason: &str,
+    now: Timestamp,
+) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE connection SET state_reason = $3, waits_for = $4, revision = revision + 1, updated_at = $5
+            WHERE id = $1 AND revision = $2 AND state = 'broken' AND waits_for IS NOT NULL AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(revision)
+        .bind(reason)
+        .bind(waits_for)
+        .bind(now)
+    );
+    Ok(())
+}
+
 /// Enabled Connections of all kinds behind this one that have a step of an operation whose id begins so: those of an
 /// organization, or of all.
 pub async fn enabled_with(

@@ -52,7 +52,7 @@ pub fn key_of(package: &Verified, bound: Option<&Binding>) -> String {
 }
 
 /// Whether a package may serve an id that is bound. A version that served is not replaced by another package of the same
-/// version: nobody could tell which of them serves.
+/// version: two packages of one version cannot be told apart.
 pub fn may_serve(package: &Verified, bound: &Binding, ground: &Ground) -> Result<(), String> {
     check(package, bound, ground)?;
     let manifest = package.manifest();
