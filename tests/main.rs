@@ -10,6 +10,7 @@ mod fixtures;
 mod house;
 mod identity;
 mod inventory;
+mod marketplace;
 mod notifications;
 mod openwrt;
 mod operate;

@@ -20,11 +20,12 @@ mod time;
 mod timestamp;
 mod update;
 
+pub use accept::pinned_key;
 pub use error::{Failure, Refusal, Step};
 pub use listing::{Archive, Catalog, ListedKey, Plugin, PluginVersion, Publisher};
 pub use plain::signs_plainly;
 pub use questions::is_lookalike;
-pub use revocation::{Action, Revocation, RevokedKind, Subject, VersionRange};
+pub use revocation::{Action, Revocation, RevokedKind, Subject, VersionRange, gravest};
 pub use root::{Role, Roles, Root, RootKey};
 pub use signed::{Document, Signatures};
 pub use state::{Assurance, State, Unfit, WARNING_DAYS};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::manifest::{Limits, Manifest};
+use crate::manifest::{Capabilities, Limits, Manifest};
 use crate::plugin::{Action, ActionEffect, HttpTarget, Origin, SecretPlace, with_port};
 use crate::plugin_rules::parse_origin;
 use crate::words::plain;
@@ -122,7 +122,17 @@ pub struct Difference {
 /// Returns the grant that a checked manifest asks for; an adapter's is empty.
 #[must_use]
 pub fn of(manifest: &Manifest) -> Grant {
-    let has = &manifest.capabilities;
+    let actions: Vec<ActionGrant> = manifest.actions.iter().map(of_action).collect();
+    Grant {
+        actions: sorted(&actions),
+        limits: LimitsGrant::of(&manifest.limits),
+        ..of_capabilities(&manifest.capabilities)
+    }
+}
+
+/// The same of capabilities alone: nothing is said of actions and limits.
+#[must_use]
+pub fn of_capabilities(has: &Capabilities) -> Grant {
     let secrets = has.secrets.rules().iter().map(|rule| SecretGrant {
         name: rule.name.clone(),
         places: sorted(&rule.places),
@@ -130,15 +140,13 @@ pub fn of(manifest: &Manifest) -> Grant {
     });
     let mut http: Vec<HttpGrant> = has.http.iter().map(of_target).collect();
     http.sort_by(|one, other| one.name.cmp(&other.name));
-    let actions: Vec<ActionGrant> = manifest.actions.iter().map(of_action).collect();
     Grant {
-        actions: sorted(&actions),
         events: sorted(has.emitted()),
         fabric: sorted(has.called()),
         http,
         kv_bytes: has.kv.as_ref().map_or(0, crate::plugin::KvCapability::bytes_max),
-        limits: LimitsGrant::of(&manifest.limits),
         secrets: sorted(&secrets.collect::<Vec<_>>()),
+        ..Grant::default()
     }
 }
 

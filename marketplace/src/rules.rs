@@ -22,6 +22,7 @@ pub(crate) const RESERVED: &[&str] = &[
     "fabric",
     "heddle",
     "host",
+    "install",
     "internal",
     "marketplace",
     "network",
@@ -29,7 +30,9 @@ pub(crate) const RESERVED: &[&str] = &[
     "plugin",
     "security",
     "site",
+    "sync",
     "system",
+    "trusted-keys",
     "user",
     "webhook",
 ];

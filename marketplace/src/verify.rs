@@ -41,6 +41,7 @@ pub struct Verified {
     component: Vec<u8>,
     component_sha256: String,
     signers: Vec<TrustedKey>,
+    archive_sha256: Option<String>,
 }
 
 impl Verified {
@@ -51,7 +52,8 @@ impl Verified {
 
     /// Verifies a package that is a ZIP archive.
     pub fn open_archive(archive: &[u8], trusted: &[TrustedKey]) -> Result<Self, PackageError> {
-        Self::from_files(archive::read_archive(archive)?, trusted)
+        let package = Self::from_files(archive::read_archive(archive)?, trusted)?;
+        Ok(Self { archive_sha256: Some(sha256(archive)), ..package })
     }
 
     /// Verifies a package whose files are in memory, by their names with `/`.
@@ -80,6 +82,7 @@ impl Verified {
             manifest,
             description,
             component,
+            archive_sha256: None,
         })
     }
 
@@ -105,6 +108,11 @@ impl Verified {
     /// SHA-256 of the component, lower-case hex.
     pub fn component_sha256(&self) -> &str {
         &self.component_sha256
+    }
+
+    /// SHA-256 of the archive that it came in, lower-case hex; `None` for one of a folder.
+    pub fn archive_sha256(&self) -> Option<&str> {
+        self.archive_sha256.as_deref()
     }
 
     /// The trusted keys that signed and may sign this id for this publisher; at least one.

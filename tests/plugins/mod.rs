@@ -30,14 +30,14 @@ use crate::support::{Answer, Api, Database, Options, Server, packages, target_fo
 const SECRET: &str = "plugin-canary-9kW2x";
 
 /// A trusted publisher of plugins, and one that is not.
-struct Keys {
+pub(crate) struct Keys {
     folder: TempDir,
-    acme: PublisherKey,
+    pub(crate) acme: PublisherKey,
     globex: PublisherKey,
 }
 
 impl Keys {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = |name: &str| PublisherKey::generate(name).unwrap();
         let keys = Self { folder: tempfile::tempdir().unwrap(), acme: key("acme"), globex: key("globex") };
         keys.trust(&[keys.acme.trusted()]);
@@ -56,7 +56,7 @@ impl Keys {
         self.folder.path().join("trusted-keys.json")
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options::default()
             .with("ADAPTER_TRUSTED_KEYS", self.file().display().to_string())
             .with("PLUGIN_PRIVATE_NETWORKS", "127.0.0.0/8")
@@ -64,7 +64,7 @@ impl Keys {
 }
 
 /// A manifest that gives the guest what it may have, with a server of the test as its target.
-fn manifest(device: &str) -> Value {
+pub(crate) fn manifest(device: &str) -> Value {
     let object = || json!({ "type": "object" });
     let action = |id: &str, effect: &str| json!({ "id": id, "title": id, "effect": effect, "params-schema": object(), "output-schema": object() });
     json!({
@@ -92,13 +92,13 @@ fn manifest(device: &str) -> Value {
 }
 
 /// The guest, as `cargo xtask components` builds it.
-fn guest() -> Vec<u8> {
+pub(crate) fn guest() -> Vec<u8> {
     let path = target_folder().join("guests/plugin.wasm");
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
 }
 
-fn archive_of(manifest: &Value, component: Vec<u8>, key: &PublisherKey) -> Vec<u8> {
+pub(crate) fn archive_of(manifest: &Value, component: Vec<u8>, key: &PublisherKey) -> Vec<u8> {
     let contents = BTreeMap::from([("component.wasm".to_owned(), component)]);
     write_archive(&pack(manifest.to_string().as_bytes(), contents, key).unwrap()).unwrap()
 }
@@ -170,40 +170,40 @@ impl Lab {
 }
 
 /// Sends a package.
-async fn send(api: &Api, archive: &[u8]) -> Answer {
+pub(crate) async fn send(api: &Api, archive: &[u8]) -> Answer {
     api.with("content-type", "application/zip").send("POST", "/plugins/install", Some(archive.to_vec())).await
 }
 
 /// Agrees to what the waiting package may do.
-async fn agree(api: &Api) -> Value {
+pub(crate) async fn agree(api: &Api) -> Value {
     let asked = api.get("/plugins/scripted/consent").await.expect_status(200).body;
     let body = json!({ "grant_hash": asked["grant_hash"] });
     api.post("/plugins/scripted/consent", &body).await.expect_status(200).body
 }
 
-async fn plugin(api: &Api) -> Value {
+pub(crate) async fn plugin(api: &Api) -> Value {
     api.get("/plugins/scripted").await.expect_status(200).body
 }
 
-async fn change(api: &Api, verb: &str) -> Answer {
+pub(crate) async fn change(api: &Api, verb: &str) -> Answer {
     api.post(&format!("/plugins/scripted/{verb}"), &json!({})).await
 }
 
 /// Has an action of the plugin carried out at once, and answers its run.
-async fn act(api: &Api, action: &str, step: Value) -> Value {
+pub(crate) async fn act(api: &Api, action: &str, step: Value) -> Value {
     let body = json!({ "operation_id": format!("plugin.scripted.{action}"), "params": step });
     api.post("/actions", &body).await.expect_status(201).body
 }
 
 /// The output of an action that works.
-async fn works(api: &Api, action: &str, step: Value) -> Value {
+pub(crate) async fn works(api: &Api, action: &str, step: Value) -> Value {
     let run = act(api, action, step).await;
     assert_eq!(run["success"], true, "{run}");
     run["steps"][0]["output"].clone()
 }
 
 /// Code and message of an action that fails.
-async fn fails(api: &Api, action: &str, step: Value) -> (String, String) {
+pub(crate) async fn fails(api: &Api, action: &str, step: Value) -> (String, String) {
     let run = act(api, action, step).await;
     assert_eq!(run["success"], false, "{run}");
     let step = &run["steps"][0];
@@ -211,7 +211,7 @@ async fn fails(api: &Api, action: &str, step: Value) -> (String, String) {
 }
 
 /// The states that events tell of the plugin's packages, the oldest first, with the version.
-async fn told(api: &Api) -> Vec<(String, String)> {
+pub(crate) async fn told(api: &Api) -> Vec<(String, String)> {
     let events = api.get("/events?event_type=plugin.state_changed&per_page=100&sort=occurred_at").await;
     let events = events.expect_status(200).body;
     let text = |event: &Value, field: &str| event["payload"][field].as_str().unwrap().to_owned();
@@ -219,18 +219,18 @@ async fn told(api: &Api) -> Vec<(String, String)> {
     items.iter().map(|event| (text(event, "version"), text(event, "state"))).collect()
 }
 
-fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(version, state)| ((*version).to_owned(), (*state).to_owned())).collect()
 }
 
 /// The newest entry of the audit log with this action.
-async fn entry(api: &Api, action: &str) -> Value {
+pub(crate) async fn entry(api: &Api, action: &str) -> Value {
     let entries = api.get(&format!("/audit?action={action}")).await.expect_status(200).body;
     entries["items"][0].clone()
 }
 
 /// Whether the catalogue offers an action of the plugin.
-async fn is_offered(api: &Api) -> bool {
+pub(crate) async fn is_offered(api: &Api) -> bool {
     let catalog = api.get("/fabric/catalog?owner=scripted").await.expect_status(200).body;
     !catalog["operations"].as_array().unwrap().is_empty()
 }

@@ -80,10 +80,11 @@ fn beyond_reach(operation: &Operation) -> bool {
         path.starts_with("/oauth2/") && !path.starts_with("/oauth2/apps") && operation.method == "POST";
     let is_never =
         path.starts_with("/access_control") || path == "/setup/complete" || path == "/oauth2/authorize";
-    // No fuzzer signs a package, and without one there is none to go back to.
+    // No fuzzer signs a package or a catalogue, and without one there is none to go back to.
     let is_of_publisher = path == "/adapters/packages"
         || path == "/adapters/{adapter_id}/rollback"
-        || path.starts_with("/plugins/");
+        || path.starts_with("/plugins/")
+        || path.starts_with("/marketplace/");
     is_of_device || is_of_session || is_of_app || is_of_publisher || is_never
 }
 

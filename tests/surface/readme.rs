@@ -25,6 +25,7 @@ const NOT_RUN: &[&str] = &[
     "heddle keys rotate",
     "zip='content-type: application/zip'",
     "plugin=\"$api/plugins/acme-tickets\"",
+    "market=\"$api/marketplace/plugins\"",
 ];
 
 #[derive(Debug)]

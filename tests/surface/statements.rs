@@ -11,15 +11,18 @@ const MANY: usize = 1000;
 /// Most rows of a list without pages.
 const UNPAGED: usize = 200;
 
-/// A controller has one site.
-const SHORT: &[&str] = &["/controllers/{controller_id}/sites"];
+/// A controller has one site; an organization rates a plugin once.
+const SHORT: &[&str] = &["/controllers/{controller_id}/sites", "/marketplace/plugins/{plugin}/ratings"];
+/// What a marketplace offers is in memory.
+const IN_MEMORY: &str = "/marketplace/plugins";
 
 /// The lists: operations that answer a page of items.
 fn lists(contract: &Contract) -> Vec<&Operation> {
     let is_list = |operation: &&Operation| {
         let schema = &operation.definition["responses"]["200"]["content"]["application/json"]["schema"];
         let fields = &contract.resolve(schema)["properties"];
-        operation.method == "GET" && fields["items"].is_object() && fields["pages"].is_object()
+        let is_list = operation.method == "GET" && fields["items"].is_object() && fields["pages"].is_object();
+        is_list && operation.path != IN_MEMORY
     };
     contract.operations().iter().filter(is_list).collect()
 }
@@ -47,6 +50,7 @@ async fn read(api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> V
         .replace("{connection_id}", &roots.started[0].to_string())
         .replace("{rule_id}", &roots.started[1].to_string())
         .replace("{schedule_id}", &roots.started[2].to_string())
+        .replace("{plugin}", "acme-tickets")
         .replace("{subscription_id}", &roots.subscription.to_string())
         // Of the kind that the fixture makes.
         .replace("{model_kind}", "vlan");

@@ -30,3 +30,13 @@ stored_words! {
         Removed = "removed",
     }
 }
+
+stored_words! {
+    /// Who vouched for a package.
+    pub enum PackageOrigin {
+        /// A `super_admin`, who sent it, and trusts its key.
+        Upload = "upload",
+        /// The catalogue, which lists it with its key.
+        Catalog = "catalog",
+    }
+}

@@ -6,7 +6,6 @@ mod named;
 mod packages;
 mod reading;
 mod routes;
-mod settings;
 
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
@@ -17,16 +16,15 @@ use heddle_kernel::http::routes::Routes;
 use heddle_kernel::misfit;
 use heddle_kernel::modules::LastRefused;
 use heddle_marketplace::Schema;
+use heddle_packages::settings::AdapterSettings;
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
 use serde_json::Value;
 
-pub use self::installed::judge::{conflict, key_of, may_serve, opened, refused, unusable};
-pub use self::installed::kept::open as open_kept;
-pub use self::installed::pauses::Pauses;
-pub use self::installed::{shown, to_its_end};
-pub use self::packages::{Ground, NotLoaded, bind_in, check, find_binding};
-use self::settings::AdapterSettings;
+pub use self::installed::{install_listed, shown, to_its_end};
+pub use self::named::id_of as package_id;
+pub use self::packages::revoked_adapters;
+pub use self::reading::take_up_revocations;
 
 /// Installed adapters.
 pub struct Adapters;

@@ -1,18 +1,19 @@
 //! Changes of an installed plugin by a person: switched off and on, rolled back, released, removed.
 
 use heddle_core::plugin::PluginState;
-use heddle_inventory::adapters::{Ground, NotLoaded, conflict, open_kept, unusable};
 use heddle_kernel::app::App;
 use heddle_kernel::http::conditional::IfMatch;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_marketplace::Verified;
+use heddle_packages::{Ground, NotLoaded, conflict, open_kept, unusable};
 use heddle_runtime::Plugin;
 use heddle_store::plugins::{self, PluginRow, VersionRow};
-use heddle_store::{Tx, installed_packages};
+use heddle_store::{Tx, catalogs, installed_packages};
 use serde_json::json;
 
 use crate::install::{forget_others, supersede};
+use crate::revoke::judge;
 use crate::service::{apply, load};
 use crate::transition::{Actor, Change, Subject, record};
 use crate::turns::Turns;
@@ -35,7 +36,7 @@ pub(crate) async fn prepared(
     manifest: &str,
     ground: &Ground,
 ) -> Result<(Verified, Plugin), Error> {
-    let package = open_kept(app, manifest, &ground.trusted).await.map_err(|problem| match problem {
+    let package = open_kept(app, manifest, &ground.keys()).await.map_err(|problem| match problem {
         NotLoaded::Refused(why) => {
             conflict(format!("the package of '{}' cannot serve: {why}", row.plugin_id))
         }
@@ -86,6 +87,7 @@ async fn switch(
     };
 
     let mut tx = app.db.write().await?;
+    catalogs::hold_gate(&mut tx).await?;
     let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
     if_match.check(&row)?;
     if !from.contains(&row.state) || row.serving_sha256 != serving {
@@ -94,10 +96,13 @@ async fn switch(
             message: format!("'{plugin}' is {}: {hint}", row.state),
         });
     }
+    let version = serving_version(&mut tx, &row).await?;
+    if to == PluginState::Active {
+        judge(&mut tx, &version, true).await?;
+    }
     let before = row.state;
     (row.state, row.reason) = (to, None);
     let row = plugins::update(&mut tx, &row, app.clock.now()).await?;
-    let version = serving_version(&mut tx, &row).await?;
     plugins::set_version_state(&mut tx, &version.manifest_sha256, to, None).await?;
     tell(&mut tx, by, &row, &version, &Change::between(Some(before), to)).await?;
     tx.commit().await?;
@@ -145,6 +150,7 @@ pub(crate) async fn roll_back(
     let ready = load(app, &row, &target.manifest_sha256).await?;
 
     let mut tx = app.db.write().await?;
+    catalogs::hold_gate(&mut tx).await?;
     let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
     if_match.check(&row)?;
     if row.before_sha256.as_ref() != Some(&target.manifest_sha256) {
@@ -153,6 +159,7 @@ pub(crate) async fn roll_back(
             message: "another package was installed meanwhile; look at the plugin again".to_owned(),
         });
     }
+    judge(&mut tx, &target, false).await?;
     let from = serving_version(&mut tx, &row).await?;
     let before = row.clone();
     row.serving_sha256 = row.before_sha256.take();

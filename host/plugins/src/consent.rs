@@ -3,23 +3,24 @@
 use heddle_core::operation::OperationKind;
 use heddle_core::plugin::PluginState;
 use heddle_fabric::provided::kind_of;
-use heddle_inventory::adapters::Ground;
 use heddle_kernel::app::App;
 use heddle_kernel::http::conditional::IfMatch;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_marketplace::grant::{self, Grant};
-use heddle_store::Tx;
+use heddle_packages::Ground;
 use heddle_store::plugins::{self, PluginRow, VersionRow};
+use heddle_store::{Tx, catalogs};
 use serde_json::json;
 
 use crate::change::{live, missing, prepared};
 use crate::index::parsed;
 use crate::install::{agree, bind, forget_others, granted, hash_of, replace, supersede};
+use crate::revoke::judge;
 use crate::service::apply;
 use crate::transition::{Actor, Change, Subject, record};
 use crate::turns::Turns;
-use crate::view::{Consent, Outcome};
+use crate::view::{Consent, Outcome, in_words};
 
 /// Says what a package may do, against what was agreed to before.
 pub(crate) async fn show(app: &App, plugin: &str) -> Result<Consent, Error> {
@@ -41,7 +42,7 @@ pub(crate) async fn show(app: &App, plugin: &str) -> Result<Consent, Error> {
         key_id: version.key_id,
         reason: version.reason.filter(|_| is_needed),
         is_needed,
-        items: views(asked.items(is_read)),
+        items: in_words(app, &asked),
         added: views(difference.added),
         removed: views(difference.removed),
     })
@@ -86,10 +87,11 @@ pub(crate) async fn agree_to(
     let mut seen = turns.take().await;
     let row = live(plugins::find(&mut app.db.single().await?, plugin).await?)?;
     let waiting = row.waiting_sha256.clone().ok_or_else(|| nothing_waits(plugin))?;
-    let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
+    let ground = Ground::of(app).await?;
     let (package, ready) = prepared(app, &row, &waiting, &ground).await?;
 
     let mut tx = app.db.write().await?;
+    catalogs::hold_gate(&mut tx).await?;
     let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
     if_match.check(&row)?;
     if row.waiting_sha256.as_ref() != Some(&waiting) {
@@ -106,13 +108,14 @@ pub(crate) async fn agree_to(
             ),
         });
     }
+    judge(&mut tx, &version, false).await?;
     bind(&mut tx, app, &package, &ground).await?;
     let before = row.clone();
     replace(&mut row, waiting.clone());
     let row = plugins::update(&mut tx, &row, app.clock.now()).await?;
     supersede(&mut tx, &before, &row, PluginState::Checked).await?;
     plugins::set_version_state(&mut tx, &waiting, row.state, None).await?;
-    agree(&mut tx, by, &row, &version, &asked).await?;
+    agree(&mut tx, Actor::Person(by), &row, &version, &asked).await?;
     forget_others(&mut tx, &row).await?;
     let subject =
         Subject { uid: row.id, plugin, version: &version.version, manifest_sha256: &version.manifest_sha256 };

@@ -2,9 +2,9 @@
 
 use heddle_core::declared::SubscriptionAccess;
 
-heddle_core::permissions! { pub(crate) PERMISSIONS {
+heddle_core::permissions! { pub PERMISSIONS {
     PLUGIN_READ = "plugin:read", Viewer, "See plugins and whether they are switched on";
-    PLUGIN_MANAGE = "plugin:manage", OrgAdmin, "Switch plugins on, and give them settings and secrets";
+    PLUGIN_MANAGE = "plugin:manage", OrgAdmin, "Switch plugins on, give them settings and secrets, and rate them";
 } }
 
 heddle_core::events! { pub(crate) EVENTS {

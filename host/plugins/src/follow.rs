@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use heddle_core::plugin::PluginState;
-use heddle_inventory::adapters::Pauses;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
+use heddle_packages::Pauses;
 use heddle_store::plugins;
 
 use crate::index::Known;

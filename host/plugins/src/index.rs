@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use heddle_core::event::Priority;
 use heddle_core::interned;
-use heddle_core::plugin::PluginState;
+use heddle_core::plugin::{PackageOrigin, PluginState};
 use heddle_core::{OrgId, Role};
 use heddle_fabric::provided::Provider;
 use heddle_kernel::app::App;
@@ -17,6 +17,7 @@ use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::operation_id;
 use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
+use semver::Version;
 
 /// The lowest role that holds a permission of a plugin: its author cannot know who works in an organization.
 const ROLE: Role = Role::OrgAdmin;
@@ -27,6 +28,8 @@ pub(crate) struct Known {
     pub(crate) row: PluginRow,
     /// SHA-256 and manifest of the package that serves when the plugin is active, or waits where none ever served.
     pub(crate) current: Option<(String, Arc<Manifest>)>,
+    /// Who vouched for that package.
+    origin: Option<PackageOrigin>,
 }
 
 impl Known {
@@ -71,11 +74,13 @@ impl Index {
         let before = self.all();
         let known = rows.into_iter().map(|row| {
             let same = before.get(&row.plugin_id).and_then(|known| known.current.clone());
-            let current = versions.remove(&row.id).and_then(|version| match same {
+            let version = versions.remove(&row.id);
+            let origin = version.as_ref().map(|version| version.origin);
+            let current = version.and_then(|version| match same {
                 Some((sha256, manifest)) if sha256 == version.manifest_sha256 => Some((sha256, manifest)),
                 _ => parsed(&version.manifest).map(|manifest| (version.manifest_sha256, Arc::new(manifest))),
             });
-            (row.plugin_id.clone(), Arc::new(Known { row, current }))
+            (row.plugin_id.clone(), Arc::new(Known { row, current, origin }))
         });
         self.0.store(Arc::new(known.collect()));
         self.declare(app);
@@ -107,6 +112,32 @@ pub(crate) fn parsed(manifest: &serde_json::Value) -> Option<Manifest> {
     Manifest::deserialize(manifest)
         .inspect_err(|error| tracing::error!(error = %error, "the manifest of a plugin cannot be read"))
         .ok()
+}
+
+/// How a plugin stands that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub state: PluginState,
+    /// Of the package that serves when the plugin is active, or waits where none ever served.
+    pub version: Option<Version>,
+    /// Who vouched for that package.
+    pub origin: PackageOrigin,
+}
+
+/// How a plugin stands; `None` where it is not installed.
+#[must_use]
+pub fn standing(app: &App, plugin: &str) -> Option<Standing> {
+    let known = Index::of(app).find(plugin).filter(|known| known.row.state != PluginState::Removed)?;
+    Some(Standing {
+        state: known.row.state,
+        version: known.current.as_ref().map(|(_, manifest)| manifest.version.clone()),
+        origin: known.origin.unwrap_or(PackageOrigin::Upload),
+    })
+}
+
+/// Whether a package was sent before, whatever became of it.
+pub async fn was_sent(app: &App, manifest_sha256: &str) -> Result<bool, Error> {
+    Ok(plugins::find_version(&mut app.db.single().await?, manifest_sha256).await?.is_some())
 }
 
 /// Operations of active plugins are offered where an organization has switched the plugin on.

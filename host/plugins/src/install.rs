@@ -8,10 +8,7 @@
 use axum::Json as Answer;
 use axum::body::Bytes;
 use axum::response::{IntoResponse as _, Response};
-use heddle_core::plugin::PluginState;
-use heddle_inventory::adapters::{
-    Ground, bind_in, conflict, find_binding, key_of, may_serve, opened, refused, unusable,
-};
+use heddle_core::plugin::{PackageOrigin, PluginState};
 use heddle_kernel::app::App;
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
@@ -19,34 +16,71 @@ use heddle_kernel::resource::By;
 use heddle_marketplace::Verified;
 use heddle_marketplace::grant::{self, Grant};
 use heddle_marketplace::manifest::Kind;
+use heddle_packages::{
+    Ground, Opened, bind_in, conflict, find_binding, key_of, may_serve, refused, unusable,
+};
 use heddle_runtime::{CompileError, LoadError, Plugin};
-use heddle_store::Tx;
 use heddle_store::installed_packages::{self, NewKept};
 use heddle_store::packages::{self, Binding};
 use heddle_store::plugins::{self, GrantRow, PluginRow, VersionRow};
+use heddle_store::{Tx, catalogs};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::revoke::judge;
 use crate::service::apply;
 use crate::transition::{Actor, Change, Subject, noted, record};
-use crate::turns::Turns;
+use crate::turns::{Seen, Turns};
 use crate::view::Outcome;
 
 /// Installs what was sent.
 pub(crate) async fn install(by: &By, creation: Creation, archive: Bytes) -> Result<Response, Error> {
-    let app = &by.app;
-    let turns = Turns::of(app);
+    let turns = Turns::of(&by.app);
     let _place = turns.place()?;
     let mut seen = turns.take().await;
-    let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
-    let package = match judged(archive.clone(), &ground).await {
-        Ok(package) => package,
+    let opened = match Opened::sent(&by.app, archive.clone()).await.and_then(judged) {
+        Ok(opened) => opened,
         Err(error) => return Err(note_refusal(by, &archive, error).await?),
     };
+    install_opened(Actor::Person(by), &mut seen, &opened, Some(creation))
+        .await
+        .map(|done| done.answer)?
+        .ok_or_else(|| Error::internal("an installation that a person asked for has an answer"))
+}
+
+/// Installs a package of a catalogue.
+pub async fn install_listed(
+    actor: Actor<'_>,
+    opened: Opened,
+    creation: Option<Creation>,
+) -> Result<Installed, Error> {
+    let turns = Turns::of(actor.app());
+    let _place = turns.place()?;
+    let mut seen = turns.take().await;
+    let opened = judged(opened)?;
+    install_opened(actor, &mut seen, &opened, creation).await
+}
+
+/// How an installation ended.
+pub struct Installed {
+    /// How the package stands.
+    pub outcome: Outcome,
+    /// What the client is told who asked for it.
+    pub answer: Option<Response>,
+}
+
+async fn install_opened(
+    actor: Actor<'_>,
+    seen: &mut Seen,
+    opened: &Opened,
+    creation: Option<Creation>,
+) -> Result<Installed, Error> {
+    let app = actor.app();
+    let Opened { package, ground, .. } = opened;
     let id = &package.manifest().id;
     let bound = find_binding(&app.db, id).await?;
     if let Some(bound) = &bound {
-        may_serve(&package, bound, &ground).map_err(conflict)?;
+        may_serve(package, bound, ground).map_err(conflict)?;
     }
     let mut tx = app.db.read().await?;
     let current = plugins::find(&mut tx, id).await?;
@@ -57,29 +91,42 @@ pub(crate) async fn install(by: &By, creation: Creation, archive: Bytes) -> Resu
         && let Some(version) = plugins::find_version(&mut tx, package.manifest_sha256()).await?
         && is_there(app, &mut tx, current, package.manifest_sha256()).await?
     {
-        return Ok(Answer(Outcome::of(current, &version)).into_response());
+        let answer = Some(Answer(Outcome::of(current, &version)).into_response());
+        drop(tx);
+        vouch(actor, opened, &version).await?;
+        return Ok(Installed { outcome: Outcome::of(current, &version), answer });
     }
     drop(tx);
-    let prepared = match app.runtime.prepare_plugin(&package).await {
+    let prepared = match app.runtime.prepare_plugin(package).await {
         Ok(plugin) => Ok(plugin),
         Err(error) => Err(reason_of(error)?),
     };
-    let new = New {
-        by,
-        package: &package,
-        archive: &archive,
-        ground: &ground,
-        key_id: key_of(&package, bound.as_ref()),
+    let new = New { actor, opened, key_id: key_of(package, bound.as_ref()) };
+    let (tx, outcome) = new.write(&prepared).await?;
+    let answer = if let Some(creation) = creation {
+        Some(creation.finish(tx, app, &format!("/plugins/{id}"), &outcome).await?)
+    } else {
+        tx.commit().await?;
+        None
     };
-    let response = new.write(creation, &prepared).await?;
-    apply(app, &mut seen, id, prepared.ok()).await?;
-    Ok(response)
+    apply(app, seen, id, prepared.ok()).await?;
+    Ok(Installed { outcome, answer })
 }
 
-/// Verifies what was sent, and requires that it is a plugin.
-async fn judged(archive: Bytes, ground: &Ground) -> Result<Verified, Error> {
-    let package = opened(archive, &ground.trusted).await?;
-    let manifest = package.manifest();
+/// Notes that the catalogue vouches for a package that a person had sent before.
+async fn vouch(actor: Actor<'_>, opened: &Opened, version: &VersionRow) -> Result<(), Error> {
+    if opened.origin != PackageOrigin::Catalog || version.origin == PackageOrigin::Catalog {
+        return Ok(());
+    }
+    let mut tx = actor.app().db.write().await?;
+    plugins::put_version(&mut tx, &VersionRow { origin: opened.origin, ..version.clone() }).await?;
+    opened.keep_keys(&mut tx, actor.app(), actor.name()).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Requires that it is a plugin that can be kept.
+fn judged(opened: Opened) -> Result<Opened, Error> {
+    let manifest = opened.package.manifest();
     if manifest.kind != Kind::Plugin {
         return Err(refused(
             "the package is that of an adapter: send it to POST /adapters/packages".to_owned(),
@@ -90,7 +137,7 @@ async fn judged(archive: Bytes, ground: &Ground) -> Result<Verified, Error> {
     if text.contains("\\u0000") {
         return Err(refused("the manifest has the character U+0000".to_owned()));
     }
-    Ok(package)
+    Ok(opened)
 }
 
 /// Writes an audit entry of a package that was refused before it could be trusted, and returns the refusal.
@@ -149,25 +196,22 @@ const STEPS: [PluginState; 5] = [
 
 /// A package that is about to be written.
 struct New<'a> {
-    by: &'a By,
-    package: &'a Verified,
-    archive: &'a [u8],
-    ground: &'a Ground,
+    actor: Actor<'a>,
+    opened: &'a Opened,
     key_id: String,
 }
 
 impl New<'_> {
-    /// Writes package, states, events and audit entries in one transaction, and commits.
-    async fn write(
-        &self,
-        creation: Creation,
-        prepared: &Result<Plugin, (PluginState, String)>,
-    ) -> Result<Response, Error> {
-        let app = &self.by.app;
-        let (manifest, now) = (self.package.manifest(), app.clock.now());
+    /// Writes package, states, events and audit entries in one transaction, which the caller commits.
+    async fn write(&self, prepared: &Result<Plugin, (PluginState, String)>) -> Result<(Tx, Outcome), Error> {
+        let app = self.actor.app();
+        let Opened { package, ground, .. } = self.opened;
+        let (manifest, now) = (package.manifest(), app.clock.now());
         let mut tx = app.db.write().await?;
+        catalogs::hold_gate(&mut tx).await?;
         let mut row = self.locked(&mut tx).await?;
         let mut version = self.version(&row)?;
+        judge(&mut tx, &version, false).await?;
         match prepared {
             Ok(_) => {
                 let asked = grant::of(manifest);
@@ -175,7 +219,7 @@ impl New<'_> {
                 version.state = if version.reason.is_some() {
                     PluginState::AwaitingConsent
                 } else {
-                    bind(&mut tx, app, self.package, self.ground).await?;
+                    bind(&mut tx, app, package, ground).await?;
                     PluginState::Active
                 };
                 self.keep(&mut tx).await?;
@@ -197,17 +241,17 @@ impl New<'_> {
         let row = plugins::update(&mut tx, &row, now).await?;
         supersede(&mut tx, &before, &row, PluginState::Checked).await?;
         if is_agreed {
-            agree(&mut tx, self.by, &row, &version, &grant::of(manifest)).await?;
+            agree(&mut tx, self.actor, &row, &version, &grant::of(manifest)).await?;
         }
         forget_others(&mut tx, &row).await?;
         self.tell(&mut tx, &row, &version).await?;
         let outcome = Outcome::of(&row, &version);
-        creation.finish(tx, app, &format!("/plugins/{}", row.plugin_id), &outcome).await
+        Ok((tx, outcome))
     }
 
     /// The plugin's row, locked; a new one where there is none.
     async fn locked(&self, tx: &mut Tx) -> Result<PluginRow, Error> {
-        let (app, id) = (&self.by.app, &self.package.manifest().id);
+        let (app, id) = (self.actor.app(), &self.opened.package.manifest().id);
         if let Some(row) = plugins::lock(tx, id).await? {
             return Ok(row);
         }
@@ -236,20 +280,24 @@ impl New<'_> {
     }
 
     fn version(&self, row: &PluginRow) -> Result<VersionRow, Error> {
-        let manifest = self.package.manifest();
+        let Opened { package, origin, .. } = self.opened;
+        let manifest = package.manifest();
         Ok(VersionRow {
-            manifest_sha256: self.package.manifest_sha256().to_owned(),
+            manifest_sha256: package.manifest_sha256().to_owned(),
             plugin_uid: row.id,
             version: manifest.version.to_string(),
-            component_sha256: self.package.component_sha256().to_owned(),
+            component_sha256: package.component_sha256().to_owned(),
             publisher: manifest.publisher.clone(),
             key_id: self.key_id.clone(),
+            signed_by: json!(package.key_ids()),
+            archive_sha256: package.archive_sha256().unwrap_or_default().to_owned(),
+            origin: *origin,
             manifest: serde_json::to_value(manifest).map_err(Error::internal)?,
             state: PluginState::Checked,
             reason: None,
             step: None,
-            installed_at: self.by.app.clock.now(),
-            installed_by: self.by.caller.username.clone(),
+            installed_at: self.actor.app().clock.now(),
+            installed_by: self.actor.name().to_owned(),
         })
     }
 
@@ -268,35 +316,40 @@ impl New<'_> {
             return because("nobody has agreed to what it may do yet");
         };
         let agreed = granted(&agreed)?;
-        if !grant::difference(&agreed, asked, |_| false).added.is_empty() {
-            return because("it may do more than was agreed to");
-        }
         let before = plugins::find_version(tx, serving).await?;
-        let before = before.and_then(|row| Some((row.key_id, crate::index::parsed(&row.manifest)?)));
-        let Some((key_id, before)) = before else {
+        let before = before.and_then(|row| Some((crate::index::parsed(&row.manifest)?, row)));
+        let Some((manifest, before)) = before else {
             return because("the manifest of the package that serves cannot be read");
         };
-        if self.key_id != key_id {
-            return because("another key has signed it");
-        }
-        if before.version.major != self.package.manifest().version.major {
-            return because("it is a new major version");
-        }
-        Ok(None)
+        let new = self.opened.package.manifest();
+        let reasons = [
+            (before.publisher != new.publisher, "it is of another publisher"),
+            (self.key_id != before.key_id, "another key has signed it"),
+            (
+                !grant::difference(&agreed, asked, |_| false).added.is_empty(),
+                "it may do more than was agreed to",
+            ),
+            (manifest.version.major != new.version.major, "it is a new major version"),
+        ];
+        let reasons: Vec<&str> =
+            reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, reason)| reason).collect();
+        Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
     }
 
     /// Keeps the bytes.
     async fn keep(&self, tx: &mut Tx) -> Result<(), Error> {
-        let manifest = self.package.manifest();
+        let package = &self.opened.package;
+        let manifest = package.manifest();
         let kept = NewKept {
-            manifest_sha256: self.package.manifest_sha256(),
+            manifest_sha256: package.manifest_sha256(),
             adapter_id: &manifest.id,
             version: &manifest.version.to_string(),
-            archive: self.archive,
-            installed_at: self.by.app.clock.now(),
-            installed_by: Some(&self.by.caller.username),
+            archive: &self.opened.archive,
+            installed_at: self.actor.app().clock.now(),
+            installed_by: Some(self.actor.name()),
         };
-        Ok(installed_packages::keep(tx, &kept).await?)
+        installed_packages::keep(tx, &kept).await?;
+        Ok(self.opened.keep_keys(tx, self.actor.app(), self.actor.name()).await?)
     }
 
     /// Records each state that the package came through.
@@ -307,7 +360,7 @@ impl New<'_> {
             version: &version.version,
             manifest_sha256: &version.manifest_sha256,
         };
-        let actor = Actor::Person(self.by);
+        let actor = self.actor;
         let mut from = None;
         // Of a package that failed it is known that it was sent and verified, and what it failed at.
         let reached = if version.step.is_some() { &STEPS[..2] } else { &STEPS[..] };
@@ -321,7 +374,8 @@ impl New<'_> {
             reason: version.reason.as_deref(),
             detail: json!({
                 "publisher": version.publisher,
-                "signed_by": self.package.key_ids(),
+                "signed_by": version.signed_by,
+                "origin": version.origin,
                 "component_sha256": version.component_sha256,
                 "failed_at": version.step,
             }),
@@ -405,12 +459,12 @@ pub(crate) fn hash_of(version: &VersionRow, asked: &Grant) -> String {
 /// Writes that a person agrees to what a package may do.
 pub(crate) async fn agree(
     tx: &mut Tx,
-    by: &By,
+    actor: Actor<'_>,
     row: &PluginRow,
     version: &VersionRow,
     asked: &Grant,
 ) -> Result<(), Error> {
-    let app = &by.app;
+    let app = actor.app();
     let agreed = GrantRow {
         id: app.clock.new_id(),
         plugin_uid: row.id,
@@ -418,15 +472,15 @@ pub(crate) async fn agree(
         version: version.version.clone(),
         grant_hash: hash_of(version, asked),
         granted: serde_json::to_value(asked).map_err(Error::internal)?,
-        granted_by: Some(by.caller.user_id),
-        granted_by_name: by.caller.username.clone(),
+        granted_by: actor.user(),
+        granted_by_name: actor.name().to_owned(),
         granted_at: app.clock.now(),
     };
     plugins::put_grant(tx, &agreed).await?;
     let detail: Value = json!({
         "plugin": row.plugin_id, "version": version.version, "grant_hash": agreed.grant_hash, "granted": agreed.granted,
     });
-    noted(tx, Actor::Person(by), row.id, "plugin.granted", detail).await?;
+    noted(tx, actor, row.id, "plugin.granted", detail).await?;
     Ok(())
 }
 

@@ -13,8 +13,10 @@ mod glossary;
 mod index;
 mod install;
 mod keeping;
+mod keys;
 mod operations;
 mod organization;
+mod revoke;
 mod routes;
 mod service;
 mod services;
@@ -27,18 +29,24 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use heddle_fabric::provided;
-use heddle_inventory::adapters::Pauses;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::feature::{Diagnostic, Feature, Forget, Names, Sealing, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
+use heddle_packages::Pauses;
 use heddle_store::plugins::values;
 use heddle_store::sealed::SealedColumn;
 
+pub use self::declarations::{PLUGIN_MANAGE, PLUGIN_READ};
 use self::index::{Index, Switched};
+pub use self::index::{Standing, standing, was_sent};
+pub use self::install::{Installed, install_listed};
+pub use self::revoke::{revoke, take_up};
 use self::services::Services;
+pub use self::transition::{Actor, note};
 use self::turns::Turns;
+pub use self::view::{ItemView, Outcome, in_words};
 
 const SEALED: &[Sealing] = &[Sealing::of(SealedColumn::of("plugin_secret"))];
 
@@ -89,7 +97,7 @@ impl Feature for Plugins {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        routes::routes()
+        routes::routes().merge(keys::routes())
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {

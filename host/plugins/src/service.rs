@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use heddle_core::plugin::PluginState;
 use heddle_fabric::provided::{provide, settle};
-use heddle_inventory::adapters::{Ground, NotLoaded, Pauses, find_binding, open_kept, shown};
+use heddle_inventory::adapters::shown;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::grant;
+use heddle_packages::{Ground, NotLoaded, Pauses, find_binding, open_kept};
 use heddle_runtime::Plugin;
 use heddle_store::installed_packages::Installed;
 use heddle_store::plugins::{self, PluginRow};
@@ -16,6 +17,7 @@ use heddle_store::plugins::{self, PluginRow};
 use crate::index::{Index, Known};
 use crate::install::granted;
 use crate::operations;
+use crate::revoke::is_killed;
 use crate::turns::{Seen, Turns};
 
 /// What the ids of a plugin's operations begin with.
@@ -112,6 +114,12 @@ async fn renew(app: &App, known: &Known) -> Result<(), NotLoaded> {
     }
     let id = &known.row.plugin_id;
     let Some(manifest) = wanted(known) else {
+        let serving = app.runtime.plugin(id).filter(|_| known.row.state == PluginState::Quarantined);
+        if let Some(serving) = serving
+            && is_killed(&mut app.db.read().await?, serving.manifest_sha256()).await?
+        {
+            serving.cut();
+        }
         app.runtime.withdraw_plugin(id);
         return Ok(());
     };
@@ -132,12 +140,12 @@ async fn renew(app: &App, known: &Known) -> Result<(), NotLoaded> {
 
 /// Prepares a package that is kept. It must be of a key that may sign this id, and may do nothing that was not agreed to.
 pub(crate) async fn load(app: &App, row: &PluginRow, manifest: &str) -> Result<Plugin, NotLoaded> {
-    let ground = Ground::of(&app.config).map_err(|error| NotLoaded::Passing(format!("{error:#}")))?;
-    let package = open_kept(app, manifest, &ground.trusted).await?;
+    let ground = Ground::of(app).await?;
+    let package = open_kept(app, manifest, &ground.keys()).await?;
     let allowed = format!("{}@{}", package.manifest().id, package.manifest().version);
     let ground = ground.allowing(allowed);
     if let Some(bound) = find_binding(&app.db, &row.plugin_id).await? {
-        heddle_inventory::adapters::check(&package, &bound, &ground).map_err(NotLoaded::Refused)?;
+        heddle_packages::check(&package, &bound, &ground).map_err(NotLoaded::Refused)?;
     }
     let mut tx = app.db.single().await?;
     let agreed = plugins::grant_of(&mut tx, row.id, manifest).await?;

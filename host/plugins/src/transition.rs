@@ -1,31 +1,50 @@
 //! Records how plugins come from one state into another: an event and an audit entry, in the transaction of the change.
 
-use heddle_core::OrgId;
 use heddle_core::event::NewEvent;
 use heddle_core::plugin::PluginState;
-use heddle_kernel::app::App;
+use heddle_core::{OrgId, UserId};
+use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_store::audit::{self, NewAudit};
 use heddle_store::plugins::PluginUid;
 use heddle_store::{Tx, events, packages};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::declarations::PLUGIN_STATE_CHANGED;
 
 /// What a change is the work of.
 #[derive(Clone, Copy)]
-pub(crate) enum Actor<'a> {
+pub enum Actor<'a> {
     Person(&'a By),
     /// The host itself, such as where a plugin failed too often.
-    Host(&'a App),
+    Host(&'a SharedApp),
 }
 
+/// The name of the host in records.
+const HOST: &str = "heddle";
+
 impl<'a> Actor<'a> {
-    pub(crate) fn app(self) -> &'a App {
+    pub(crate) fn app(self) -> &'a SharedApp {
         match self {
             Actor::Person(by) => &by.app,
             Actor::Host(app) => app,
+        }
+    }
+
+    /// The name of the user, or of the host.
+    pub(crate) fn name(self) -> &'a str {
+        match self {
+            Actor::Person(by) => &by.caller.username,
+            Actor::Host(_) => HOST,
+        }
+    }
+
+    pub(crate) fn user(self) -> Option<UserId> {
+        match self {
+            Actor::Person(by) => Some(by.caller.user_id),
+            Actor::Host(_) => None,
         }
     }
 }
@@ -104,10 +123,21 @@ pub(crate) async fn noted(
     action: &'static str,
     detail: Value,
 ) -> Result<Option<OrgId>, Error> {
+    note(tx, actor, ("plugin", plugin.0), action, detail).await
+}
+
+/// The same about an object of another kind that belongs to the whole service.
+pub async fn note(
+    tx: &mut Tx,
+    actor: Actor<'_>,
+    (kind, id): (&'static str, Uuid),
+    action: &'static str,
+    detail: Value,
+) -> Result<Option<OrgId>, Error> {
     match actor {
         Actor::Person(by) => {
             let org = by.caller.org_id;
-            by.record_of(tx, (org, "plugin", plugin.0), action, detail).await?;
+            by.record_of(tx, (org, kind, id), action, detail).await?;
             Ok(Some(org))
         }
         Actor::Host(app) => {
@@ -115,10 +145,10 @@ pub(crate) async fn noted(
             let entry = NewAudit {
                 org_id: org,
                 actor_id: None,
-                actor_name: "heddle".to_owned(),
+                actor_name: HOST.to_owned(),
                 action: action.to_owned(),
-                target_type: "plugin".to_owned(),
-                target_id: Some(plugin.0),
+                target_type: kind.to_owned(),
+                target_id: Some(id),
                 detail,
                 request_id: None,
                 ip: None,

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use heddle_core::Timestamp;
+use heddle_core::operation::OperationKind;
 use heddle_core::plugin::PluginState;
+use heddle_fabric::provided::kind_of;
 use heddle_kernel::app::App;
-use heddle_marketplace::grant::{Item, Risk};
+use heddle_marketplace::Verified;
+use heddle_marketplace::grant::{Grant, Item, Risk};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::operation_id;
 use heddle_store::object::{Revised, Revision};
@@ -13,13 +16,14 @@ use heddle_store::plugins::{PluginRow, VersionRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::turns::Turns;
 
 /// The state of a package that was sent, or of a plugin that was changed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PluginOutcome", example = outcome_example())]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Id of the plugin.
     id: String,
     /// Version of the package, such as `1.4.0`.
@@ -58,6 +62,20 @@ impl Outcome {
             failed_at: version.step,
             manifest_sha256: version.manifest_sha256.clone(),
             revision: row.revision(),
+        }
+    }
+
+    /// How an adapter stands that was just installed.
+    pub fn of_adapter(package: &Verified) -> Self {
+        let manifest = package.manifest();
+        Self {
+            id: manifest.id.clone(),
+            version: manifest.version.to_string(),
+            state: PluginState::Active,
+            reason: None,
+            failed_at: None,
+            manifest_sha256: package.manifest_sha256().to_owned(),
+            revision: Revision::of(Uuid::nil(), 0),
         }
     }
 }
@@ -277,7 +295,7 @@ pub(crate) struct Consent {
 /// One thing that a package may do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PluginConsentItem")]
-pub(crate) struct ItemView {
+pub struct ItemView {
     /// In words.
     text: String,
     /// `high` or `low`.
@@ -288,6 +306,13 @@ impl From<Item> for ItemView {
     fn from(item: Item) -> Self {
         Self { text: item.text, risk: Risk::as_str(item.risk) }
     }
+}
+
+/// What a grant allows, in words, high risks first.
+#[must_use]
+pub fn in_words(app: &App, grant: &Grant) -> Vec<ItemView> {
+    let is_read = |operation: &str| kind_of(app, operation) == Some(OperationKind::Read);
+    grant.items(is_read).into_iter().map(Into::into).collect()
 }
 
 fn consent_example() -> Value {

@@ -19,7 +19,7 @@ use crate::api::{Answer, Call, CallError, FileSink, Filling, KeptFile, SecretBoo
 use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::breaker::Standing;
-use crate::call::{Ask, Component, Prepared, Shared, ask};
+use crate::call::{Ask, Component, Prepared, Provenance, Shared, ask};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
 use crate::egress::{Outbound, holes, references};
@@ -157,6 +157,16 @@ impl Adapter {
     /// Whether it failed so often that a person must release it.
     pub fn is_quarantined(&self) -> bool {
         self.standing().is_quarantined
+    }
+
+    /// What it came in, and who signed it.
+    pub fn provenance(&self) -> &Provenance {
+        &self.0.component.provenance
+    }
+
+    /// Ends its calls at once, and lets none begin any more. It has to be loaded anew to serve again.
+    pub fn cut(&self) {
+        self.0.component.cut.cancel();
     }
 
     /// Takes calls again after a quarantine.

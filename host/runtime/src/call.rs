@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use heddle_core::fault::Effect;
+use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::{Clock, ControllerId, OrgId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::InstancePre;
 use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
 
@@ -60,6 +61,18 @@ pub(crate) struct Component {
     pub(crate) exports: Exports,
     pub(crate) slots: OfComponent,
     pub(crate) breaker: Arc<Breaker>,
+    /// Fires when its calls are to end at once.
+    pub(crate) cut: CancellationToken,
+    pub(crate) provenance: Provenance,
+}
+
+/// What a component came in, and who signed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// SHA-256 of the archive, lower-case hex; `None` for a package of a folder.
+    pub archive_sha256: Option<String>,
+    /// Ids of the trusted keys that signed the package.
+    pub key_ids: Vec<String>,
 }
 
 /// What an export answered, before it is converted.
@@ -133,7 +146,12 @@ impl Shared {
             return Err(CallError::Overload);
         }
         let account = Arc::clone(&prepared.reach.account);
-        let result = match self.run_apart(component, prepared).await {
+        let ended = tokio::select! {
+            biased;
+            () = component.cut.cancelled() => Err(out_of_service(component)),
+            ended = self.run_apart(component, prepared) => ended,
+        };
+        let result = match ended {
             Ok(report) => {
                 let (result, verdict) = self.judge(component, report, &account);
                 pass.settle(verdict);
@@ -363,6 +381,13 @@ impl Shared {
         let effect = Effect::None;
         (Err(CallError::Trap { kind, component: name, version, class, reference, effect }), verdict)
     }
+}
+
+/// The error of a call that was cut.
+fn out_of_service(component: &Component) -> CallError {
+    let manifest = &component.facts.manifest;
+    let message = format!("{} {} was taken out of service at once", manifest.kind.as_str(), manifest.id);
+    CallError::Fault(Fault::new(FaultKind::Denied, message).with_code("out-of-service"))
 }
 
 /// Says how many refusals of a call the log does not have.

@@ -41,6 +41,7 @@ pub use api::{
     KeptFile, SecretBook, SentCall, Target, TrapClass, Urgency, Vault, VaultError,
 };
 pub use breaker::Standing as BreakerStanding;
+pub use call::Provenance;
 pub use compile::{CompileError, Compiler, compile_child};
 pub use egress::holes::{fitting as fits_hole, of_call as holes_of};
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};

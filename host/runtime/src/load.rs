@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use heddle_marketplace::manifest::{Kind, Manifest};
 use heddle_marketplace::{Schema, Verified, judge_schemas, settings_schema};
+use tokio_util::sync::CancellationToken;
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
@@ -16,7 +17,7 @@ use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifec
 use crate::bindings::plugin::exports::heddle::plugin;
 use crate::breaker::{Breaker, Peers};
 use crate::cache::{Found, KeepError};
-use crate::call::Component;
+use crate::call::{Component, Provenance};
 use crate::compile::{self, CompileError};
 use crate::description::Bindings;
 use crate::egress::Facts;
@@ -106,6 +107,11 @@ impl Runtime {
                 Bindings::of(package.description()),
             )),
             slots: OfComponent::new(kind),
+            cut: CancellationToken::new(),
+            provenance: Provenance {
+                archive_sha256: package.archive_sha256().map(str::to_owned),
+                key_ids: package.key_ids(),
+            },
             breaker: Breaker::new(
                 format!("{} {}", manifest.id, manifest.version),
                 match kind {

@@ -195,6 +195,11 @@ impl Plugin {
         self.standing().is_quarantined
     }
 
+    /// Ends its calls at once, and lets none begin any more. It has to be loaded anew to serve again.
+    pub fn cut(&self) {
+        self.0.component.cut.cancel();
+    }
+
     /// Takes calls again after a quarantine.
     pub fn release(&self) {
         self.0.component.breaker.release();

@@ -21,6 +21,7 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_delivery::notifications::Notifications,
     &heddle_fabric::automation::Automation,
     &heddle_plugins::Plugins,
+    &heddle_catalog::Marketplace,
     &heddle_kernel::audit::AuditLog,
     &heddle_kernel::logs::ServiceLog,
     &heddle_delivery::webhooks::Webhooks,
@@ -46,6 +47,7 @@ mod tests {
             "change.plan_token",
             "file_part.bytes",
             "idempotency.response",
+            "package_catalog_part.bytes",
             "plugin_value.bytes",
         ];
         let sealed: Vec<SealedColumn> = FEATURES.sealed_columns().collect();

@@ -1,9 +1,10 @@
 //! Plugins, their packages, and what people agreed to that these may do.
 
 pub mod organizations;
+pub mod ratings;
 pub mod values;
 
-use heddle_core::plugin::PluginState;
+use heddle_core::plugin::{PackageOrigin, PluginState};
 use heddle_core::{Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
@@ -57,6 +58,11 @@ pub struct VersionRow {
     pub component_sha256: String,
     pub publisher: String,
     pub key_id: String,
+    /// Ids of all keys that signed it: a list.
+    pub signed_by: Value,
+    /// SHA-256 of the archive that it came in, lower-case hex; empty where an older version of this program took it.
+    pub archive_sha256: String,
+    pub origin: PackageOrigin,
     pub manifest: Value,
     pub state: PluginState,
     pub reason: Option<String>,
@@ -149,10 +155,11 @@ pub async fn put_version(tx: &mut Tx, version: &VersionRow) -> Result<()> {
         sqlx::query(
             "
         INSERT INTO plugin_version (manifest_sha256, plugin_uid, version, component_sha256, publisher, key_id,
-            manifest, state, reason, step, installed_at, installed_by)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            manifest, state, reason, step, installed_at, installed_by, signed_by, archive_sha256, origin)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
         ON CONFLICT (manifest_sha256) DO UPDATE
-        SET key_id = excluded.key_id, state = excluded.state, reason = excluded.reason, step = excluded.step,
+        SET key_id = excluded.key_id, signed_by = excluded.signed_by, archive_sha256 = excluded.archive_sha256,
+            origin = excluded.origin, state = excluded.state, reason = excluded.reason, step = excluded.step,
             installed_at = excluded.installed_at, installed_by = excluded.installed_by"
         )
         .bind(&version.manifest_sha256)
@@ -167,6 +174,9 @@ pub async fn put_version(tx: &mut Tx, version: &VersionRow) -> Result<()> {
         .bind(version.step)
         .bind(version.installed_at)
         .bind(&version.installed_by)
+        .bind(&version.signed_by)
+        .bind(&version.archive_sha256)
+        .bind(version.origin)
     );
     Ok(())
 }
@@ -210,6 +220,16 @@ pub async fn current_versions(tx: &mut Tx) -> Result<Vec<VersionRow>> {
     let from = "FROM plugin_version v JOIN plugin p
         ON p.id = v.plugin_uid AND v.manifest_sha256 = COALESCE(p.serving_sha256, p.waiting_sha256)";
     Select::new("SELECT v.*", from).all(tx, "v.plugin_uid", PLUGINS_MAX).await
+}
+
+/// The packages that serve or wait, of all plugins that are there, by their plugins.
+pub async fn standing_versions(tx: &mut Tx) -> Result<Vec<VersionRow>> {
+    let from = "FROM plugin_version v JOIN plugin p ON p.id = v.plugin_uid
+        AND (v.manifest_sha256 = p.serving_sha256 OR v.manifest_sha256 = p.waiting_sha256)";
+    Select::new("SELECT v.*", from)
+        .and("p.state <> 'removed'")
+        .all(tx, "v.plugin_uid, v.manifest_sha256", 2 * PLUGINS_MAX)
+        .await
 }
 
 /// Writes what a person agreed to.

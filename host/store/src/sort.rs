@@ -21,6 +21,11 @@ impl Key {
         Self { word, column, can_be_null: false }
     }
 
+    /// The word of a list that is in memory: no column stands behind it.
+    pub const fn in_memory(word: &'static str) -> Self {
+        Self { word, column: word, can_be_null: false }
+    }
+
     pub(crate) const fn nullable(word: &'static str, column: &'static str) -> Self {
         Self { word, column, can_be_null: true }
     }
@@ -75,6 +80,11 @@ impl<T: Sorted> Sort<T> {
     /// The default key in this direction.
     pub(crate) fn towards(is_ascending: bool) -> Self {
         Self { is_descending: !is_ascending, ..Self::default() }
+    }
+
+    /// The word, without a direction.
+    pub fn word(&self) -> &'static str {
+        self.key.word
     }
 
     /// From the least to the greatest.

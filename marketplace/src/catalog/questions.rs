@@ -5,7 +5,9 @@ use semver::Version;
 use super::listing::{Catalog, Plugin, PluginVersion, Publisher};
 use super::revocation::{self, Revocation, RevokedKind, Subject};
 use super::time::Time;
+use crate::grant::{self, Grant};
 use crate::keys::{self, TrustedKey};
+use crate::manifest::Capabilities;
 
 impl Catalog {
     /// Keys that may sign this plugin at a moment, for this id alone: those of its publisher, or of every publisher that is
@@ -43,16 +45,7 @@ impl Catalog {
         apis: &[&str],
         revocations: &[Revocation],
     ) -> Option<&PluginVersion> {
-        let plugin = self.plugin(id)?;
-        let fits = |version: &&PluginVersion| {
-            let is_new_enough = version.min_host.as_ref().is_none_or(|min| min.cmp_precedence(host).is_le());
-            !version.yanked
-                && version.version.pre.is_empty()
-                && apis.contains(&version.api.as_str())
-                && is_new_enough
-                && plugin.revoked(version, revocations).is_none()
-        };
-        plugin.versions.iter().filter(fits).max_by(|one, other| one.version.cmp_precedence(&other.version))
+        self.plugin(id)?.newest_installable(host, apis, revocations)
     }
 
     /// Plugins of other publishers whose ids could be taken for this one: see [`is_lookalike`]. A plugin of this very id by
@@ -64,7 +57,50 @@ impl Catalog {
     }
 }
 
+impl PluginVersion {
+    /// What it asks for, as far as the catalogue says: nothing of actions and limits. `None` where the catalogue says nothing,
+    /// or in words that this host does not know. What counts is the manifest.
+    #[must_use]
+    pub fn asks_for(&self) -> Option<Grant> {
+        let capabilities: Capabilities = serde_json::from_str(self.capabilities.as_ref()?.get()).ok()?;
+        Some(grant::of_capabilities(&capabilities))
+    }
+
+    /// Why this host cannot run it; `None` where it can.
+    #[must_use]
+    pub fn misfit(&self, host: &Version, apis: &[&str]) -> Option<String> {
+        if !apis.contains(&self.api.as_str()) {
+            return Some(format!(
+                "it is for version {} of the interface; this host has {}",
+                self.api,
+                apis.join(", ")
+            ));
+        }
+        let newer = self.min_host.as_ref().filter(|min| min.cmp_precedence(host).is_gt())?;
+        Some(format!("it needs version {newer} of this host, which is version {host}"))
+    }
+}
+
 impl Plugin {
+    /// The highest version that a host may install: see [`Catalog::newest_installable`].
+    #[must_use]
+    pub fn newest_installable(
+        &self,
+        host: &Version,
+        apis: &[&str],
+        revocations: &[Revocation],
+    ) -> Option<&PluginVersion> {
+        let mut versions: Vec<&PluginVersion> = self.versions.iter().collect();
+        versions.sort_by(|one, other| other.version.cmp_precedence(&one.version));
+        // Revocations may be many: they are asked about last, and of the newest first.
+        versions.into_iter().find(|version| {
+            !version.yanked
+                && version.version.pre.is_empty()
+                && version.misfit(host, apis).is_none()
+                && self.revoked(version, revocations).is_none()
+        })
+    }
+
     /// A version by its number. Build metadata does not count.
     #[must_use]
     pub fn version(&self, version: &Version) -> Option<&PluginVersion> {

@@ -123,7 +123,8 @@ impl Revocation {
 }
 
 /// The gravest of the revocations of a package; of equal ones the first.
-pub(crate) fn gravest<'a>(revocations: &'a [Revocation], subject: &Subject<'_>) -> Option<&'a Revocation> {
+#[must_use]
+pub fn gravest<'a>(revocations: &'a [Revocation], subject: &Subject<'_>) -> Option<&'a Revocation> {
     let concerning = revocations.iter().filter(|one| one.concerns(subject));
     concerning.reduce(|gravest, one| if one.action > gravest.action { one } else { gravest })
 }

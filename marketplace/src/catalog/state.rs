@@ -40,6 +40,8 @@ pub(crate) enum Trust {
     Full { root: String },
     /// One key, as 64 hex digits, that signs the bare bytes of the catalogue.
     Lower { key: String },
+    /// Nothing: whoever serves it writes it.
+    None,
 }
 
 /// How much a state is worth.
@@ -50,6 +52,8 @@ pub enum Assurance {
     Full,
     /// One pinned key: no revocations, no rotation of the key, and news can be withheld until the catalogue expires.
     Lower,
+    /// No signature at all: it is a list to look at, and none of its keys may be trusted.
+    None,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +112,12 @@ impl State {
         Self::new(Trust::Lower { key: hex::encode(key) }, now)
     }
 
+    /// The state of a server that takes a catalogue without signatures.
+    #[must_use]
+    pub fn unsigned(now: Time) -> Self {
+        Self::new(Trust::None, now)
+    }
+
     fn new(trust: Trust, since: Time) -> Self {
         Self { trust, since, good_at: None, timestamp: None, catalog: None, revocations: Vec::new() }
     }
@@ -118,6 +128,7 @@ impl State {
         match self.trust {
             Trust::Full { .. } => Assurance::Full,
             Trust::Lower { .. } => Assurance::Lower,
+            Trust::None => Assurance::None,
         }
     }
 
@@ -126,7 +137,7 @@ impl State {
     pub fn root(&self) -> Option<&str> {
         match &self.trust {
             Trust::Full { root } => Some(root),
-            Trust::Lower { .. } => None,
+            Trust::Lower { .. } | Trust::None => None,
         }
     }
 
@@ -134,7 +145,7 @@ impl State {
     #[must_use]
     pub fn pinned_key(&self) -> Option<[u8; 32]> {
         match &self.trust {
-            Trust::Full { .. } => None,
+            Trust::Full { .. } | Trust::None => None,
             Trust::Lower { key } => crate::keys::decode(key),
         }
     }

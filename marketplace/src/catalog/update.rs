@@ -35,6 +35,7 @@ pub struct Update {
 pub(crate) enum Trusted {
     Root(Box<Root>),
     Key([u8; 32]),
+    Anything,
 }
 
 /// What is waited for. A file is kept until its signatures are there.
@@ -114,6 +115,7 @@ impl Update {
                 let key = accept::pinned_key(key).map_err(|refusal| early(Step::Root, refusal))?;
                 (Trusted::Key(key), Phase::Catalog { source: Source::Plain })
             }
+            Trust::None => (Trusted::Anything, Phase::Catalog { source: Source::Plain }),
         };
         let update = Self { new: state.clone(), old: state, now, trusted, phase };
         update.check_clock().map_err(|refusal| early(Step::Clock, refusal))?;
@@ -182,7 +184,7 @@ impl Update {
     fn next_root(&self) -> String {
         match &self.trusted {
             Trusted::Root(root) => root_name(root.version.saturating_add(1)),
-            Trusted::Key(_) => String::new(),
+            Trusted::Key(_) | Trusted::Anything => String::new(),
         }
     }
 
@@ -222,6 +224,10 @@ impl Update {
                 if let Source::Versioned(listed) | Source::Named(listed) = &source {
                     accept::check_listed(&source.file(), listed, &content).map_err(at_step)?;
                 }
+                if matches!(self.trusted, Trusted::Anything) {
+                    let catalog = self.accept_unsigned(&content).map_err(at_step)?;
+                    return Ok(self.fetched(content, catalog));
+                }
                 Ok(Phase::CatalogSignature { source, content })
             }
             (Phase::CatalogSignature { source, content }, Some(signatures)) => {
@@ -231,13 +237,16 @@ impl Update {
                     }
                     Source::Plain => self.accept_plain(&content, &signatures),
                 };
-                let catalog = catalog.map_err(at_step)?;
-                let is_new = self.new.catalog_sha256() != self.old.catalog_sha256();
-                Ok(self.done(is_new.then_some(FetchedCatalog { bytes: content, catalog })))
+                Ok(self.fetched(content, catalog.map_err(at_step)?))
             }
             (phase @ Phase::Done { .. }, _) => Ok(phase),
             (_, None) => Err(at_step(Refusal::Missing(file))),
         }
+    }
+
+    fn fetched(&mut self, bytes: Vec<u8>, catalog: Catalog) -> Phase {
+        let is_new = self.new.catalog_sha256() != self.old.catalog_sha256();
+        self.done(is_new.then_some(FetchedCatalog { bytes, catalog }))
     }
 
     fn done(&mut self, catalog: Option<FetchedCatalog>) -> Phase {

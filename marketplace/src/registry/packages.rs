@@ -223,6 +223,9 @@ impl Add {
 fn listed(package: &Verified, archive: &[u8], now: Time) -> anyhow::Result<PluginVersion> {
     let manifest = package.manifest();
     let sha256 = sha256(archive);
+    let permissions = &manifest.permissions;
+    let permissions =
+        (!permissions.is_empty()).then(|| serde_json::value::to_raw_value(permissions)).transpose()?;
     Ok(PluginVersion {
         version: manifest.version.clone(),
         package: Archive {
@@ -238,7 +241,7 @@ fn listed(package: &Verified, archive: &[u8], now: Time) -> anyhow::Result<Plugi
         yanked: false,
         signed_by: package.key_ids(),
         capabilities: Some(serde_json::value::to_raw_value(&manifest.capabilities)?),
-        permissions: None,
+        permissions,
     })
 }
 

@@ -5,9 +5,8 @@ use heddle_kernel::config::Config;
 use heddle_kernel::feature::Diagnostic;
 use heddle_kernel::findings::Findings;
 use heddle_marketplace::Verified;
+use heddle_packages::settings::{self, AdapterSettings};
 use heddle_store::{Tx, installed_packages};
-
-use super::settings::{self, AdapterSettings};
 
 pub(super) const DIAGNOSTICS: &[Diagnostic] =
     &[Diagnostic::Settings(ask), Diagnostic::Rows(|tx, findings| installed(tx, findings).boxed())];

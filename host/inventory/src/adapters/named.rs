@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 /// Returns the id of a component or a package in the audit log, which names targets by UUID: it is made of its hash.
-pub(super) fn id_of(sha256: &str) -> Uuid {
+pub fn id_of(sha256: &str) -> Uuid {
     let mut bytes = [0; 16];
     let _ = hex::decode_to_slice(sha256.get(..32).unwrap_or_default(), &mut bytes);
     uuid::Builder::from_custom_bytes(bytes).into_uuid()

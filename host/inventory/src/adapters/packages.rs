@@ -8,7 +8,6 @@
 //! and a package that has not changed goes on with its state. They come from a folder and from the database
 //! ([`super::installed`]).
 
-mod binding;
 mod choice;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,19 +17,16 @@ use heddle_kernel::app::App;
 use heddle_kernel::audit::packages::audit_new;
 use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
 use heddle_kernel::task;
+use heddle_marketplace::catalog::{Action, Revocation};
 use heddle_marketplace::{TrustedKey, Verified};
-use heddle_runtime::{CompileError, LoadError};
-use heddle_store::Db;
+use heddle_packages::settings::{AdapterSettings, package_folders};
+use heddle_packages::{Ground, NotLoaded, bind, find_binding, said_of};
+use heddle_runtime::Adapter;
 use heddle_store::installed_packages::Installed;
-use heddle_store::packages::{self, Binding};
 use semver::Version;
 
-pub use self::binding::bind_in;
-pub(super) use self::binding::kept;
 use self::choice::in_order;
-pub use self::choice::{Ground, check};
 use super::installed::{self, Seen, Turns};
-use super::settings::{AdapterSettings, package_folders};
 
 /// Where a package comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,50 +43,13 @@ pub(super) struct Candidate {
     pub(super) package: Verified,
 }
 
-/// Why a package is not loaded.
-#[derive(Debug)]
-pub enum NotLoaded {
-    /// It may not serve, or cannot.
-    Refused(String),
-    /// A fault of this machine that may pass, such as a full disk: the package is tried again.
-    Passing(String),
-    /// The database gives no answer: what serves stays.
-    Unknown(heddle_store::Error),
-}
-
-impl From<heddle_store::Error> for NotLoaded {
-    fn from(error: heddle_store::Error) -> Self {
-        NotLoaded::Unknown(error)
-    }
-}
-
-impl From<LoadError> for NotLoaded {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_) | CompileError::Timeout) => {
-                NotLoaded::Passing(error.to_string())
-            }
-            error => NotLoaded::Refused(error.to_string()),
-        }
-    }
-}
-
-impl std::fmt::Display for NotLoaded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            NotLoaded::Refused(reason) | NotLoaded::Passing(reason) => f.write_str(reason),
-            NotLoaded::Unknown(error) => write!(f, "the package cannot be recorded: {error}"),
-        }
-    }
-}
-
 /// Puts every package into service that may serve, and takes the others out of it. A refused package does not keep the
 /// server from starting. While the folder, the trusted keys or the database cannot be read, what serves stays.
 pub(super) async fn load_all(app: &App, turns: &Turns, seen: &mut Seen) -> RefusedPackages {
-    let ground = match Ground::of(&app.config) {
+    let ground = match Ground::of(app).await {
         Ok(ground) => ground,
         Err(error) => {
-            tracing::error!(error = %error, "trusted keys cannot be read, no package is loaded; what serves stays");
+            tracing::error!(error = %error, "what decides about packages cannot be read, none is loaded; what serves stays");
             let all = RefusedPackage { package: "all".to_owned(), reason: error.to_string() };
             return RefusedPackages(vec![all]);
         }
@@ -165,6 +124,35 @@ fn warn_without_adapters(app: &App) {
     }
 }
 
+/// The adapters that serve and are revoked.
+pub fn revoked_adapters<'a>(app: &App, revoked: &'a [Revocation]) -> Vec<(Adapter, &'a Revocation)> {
+    let of = |adapter: Adapter| Some((said_of(&adapter, revoked)?, adapter));
+    app.runtime.adapters().into_iter().filter_map(of).map(|(said, adapter)| (adapter, said)).collect()
+}
+
+/// Takes adapters out of service that a catalogue has revoked, and cuts the calls of those that it wants cut. Another package
+/// of theirs serves once all are read again.
+pub(super) async fn withdraw_revoked(app: &App) -> Result<(), NotLoaded> {
+    let ground = Ground::of(app).await?;
+    for (adapter, revocation) in revoked_adapters(app, &ground.revoked) {
+        if revocation.action == Action::Block {
+            continue;
+        }
+        if revocation.action == Action::Kill {
+            adapter.cut();
+        }
+        app.runtime.withdraw(adapter.id());
+        tracing::error!(
+            component = adapter.id(),
+            version = adapter.version(),
+            reason = revocation.reason,
+            "adapter {} is out of service: it is revoked by the catalogue",
+            adapter.id()
+        );
+    }
+    Ok(())
+}
+
 /// The packages of the folder that are what their publishers signed, by id; `None` where the folder cannot be read.
 async fn in_folder(
     app: &App,
@@ -235,7 +223,7 @@ async fn serve_one(
     let mut ground = ground.clone();
     if let Some(installed) = installed {
         ground = ground.with_pin(installed);
-        match installed::candidate(app, installed, &ground.trusted).await {
+        match installed::candidate(app, installed, &ground.keys()).await {
             Ok(candidate) => candidates.push(candidate),
             Err(NotLoaded::Refused(reason)) => refused.add(installed::name_of(installed), reason),
             Err(NotLoaded::Passing(problem)) => {
@@ -294,7 +282,7 @@ async fn serve_first(
         }
         let loaded = if served == Some(candidate.package.manifest_sha256()) {
             // The key that the id is bound to may have changed.
-            binding::bind(app, &candidate.package, ground).await
+            bind(app, &candidate.package, ground).await
         } else {
             load(app, &candidate, ground).await
         };
@@ -322,15 +310,10 @@ pub(super) async fn load(
     ground: &Ground,
 ) -> Result<(), NotLoaded> {
     let adapter = app.runtime.prepared(package).await?;
-    binding::bind(app, package, ground).await?;
+    bind(app, package, ground).await?;
     app.runtime.serve(&adapter);
     tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {name}");
     Ok(())
-}
-
-/// What an id is bound to; `None` when it never served.
-pub async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
-    packages::find_binding(&mut db.read().await?, id).await
 }
 
 async fn write_audit(app: &App) -> heddle_store::Result<()> {

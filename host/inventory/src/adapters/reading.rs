@@ -3,12 +3,13 @@
 use std::io::IsTerminal as _;
 
 use heddle_kernel::app::SharedApp;
+use heddle_kernel::http::error::Error;
 use heddle_kernel::modules::LastRefused;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
-use super::installed::Turns;
-use super::packages::load_all;
+use super::installed::{Seen, Turns};
+use super::packages::{load_all, withdraw_revoked};
 
 /// The signal to read the packages again.
 pub(super) struct Asked(Mutex<Option<Signal>>);
@@ -45,16 +46,29 @@ pub(super) async fn read_when_asked(app: SharedApp) {
         // A stop does not wait for a reading: what it has not put into service is read at the next start.
         tokio::select! {
             () = stop.cancelled() => return,
-            () = read(&app) => {}
+            () = read_again(&app) => {}
         }
     }
 }
 
-/// The same packages serve afterwards as after a restart. Returns when routes and operations show them.
-async fn read(app: &SharedApp) {
+/// Takes adapters out of service that a catalogue has revoked, and reads the packages again, so that another one of theirs may
+/// stand in.
+pub async fn take_up_revocations(app: &SharedApp) -> Result<(), Error> {
     let turns = app.part::<Turns>();
     let mut seen = turns.take().await;
-    let refused = load_all(app, turns, &mut seen).await;
+    withdraw_revoked(app).await?;
+    read(app, turns, &mut seen).await;
+    Ok(())
+}
+
+/// The same packages serve afterwards as after a restart. Returns when routes and operations show them.
+async fn read_again(app: &SharedApp) {
+    let turns = app.part::<Turns>();
+    read(app, turns, &mut *turns.take().await).await;
+}
+
+async fn read(app: &SharedApp, turns: &Turns, seen: &mut Seen) {
+    let refused = load_all(app, turns, seen).await;
     let (serving, count) = (app.runtime.adapters().len(), refused.0.len());
     app.part::<LastRefused>().replace(refused);
     app.all_installed_shown().await;

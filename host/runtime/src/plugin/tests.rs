@@ -12,6 +12,7 @@ use heddle_core::secret::Secret;
 use heddle_marketplace::manifest::Kind;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 use wasmtime::{Store, Trap};
 
 use super::*;
@@ -22,6 +23,7 @@ use crate::bindings::heddle::host::http::{Auth, Body, Host as _, HostTarget as _
 use crate::bindings::heddle::host::secrets::Host as _;
 use crate::bindings::plugin::heddle::plugin::{events, fabric, kv};
 use crate::breaker::{Breaker, Peers};
+use crate::call::Provenance;
 use crate::call::Raw;
 use crate::compile::Compiler;
 use crate::description::Bindings;
@@ -178,6 +180,8 @@ impl Lab {
             pre: runtime.linker.instantiate_pre(&code_of).unwrap(),
             exports: Exports::default(),
             slots: OfComponent::new(Kind::Plugin),
+            cut: CancellationToken::new(),
+            provenance: Provenance::default(),
             breaker: Breaker::new("acme 1.0.0".to_owned(), Peers::Organizations, clock.clone()),
         };
         let shared = Arc::clone(&runtime.shared);
@@ -598,6 +602,8 @@ async fn a_component_is_tried_when_it_is_loaded() {
             pre,
             exports,
             slots: OfComponent::new(Kind::Plugin),
+            cut: CancellationToken::new(),
+            provenance: Provenance::default(),
             breaker: Breaker::new("acme 1.0.0".to_owned(), Peers::Organizations, lab.clock.clone()),
         })
     };

@@ -124,3 +124,23 @@ fn an_unsound_pinned_key_is_refused() {
     let failure = Update::begin(State::with_pinned_key(&weak, day(0)), day(1)).unwrap_err();
     assert_eq!(failure.step, Step::Root);
 }
+
+#[test]
+fn without_signatures_a_catalogue_is_a_list_that_still_only_moves_on() {
+    let mut world = World { files: Files::new(), asked: Vec::new() };
+    let serve = |world: &mut World, version| {
+        world.put(CATALOG, catalog(version).to_string().into_bytes(), b"no signature".to_vec());
+    };
+    serve(&mut world, 4);
+    let updated = world.update(&State::unsigned(day(0)), day(1)).unwrap();
+    assert_eq!(world.asked, [CATALOG], "nobody looks at a signature");
+    assert_eq!(updated.catalog.unwrap().catalog.version, 4);
+    let state = updated.state;
+    assert_eq!((state.assurance(), state.pinned_key(), state.root()), (Assurance::None, None, None));
+    assert_eq!(state.may_install(day(90)), Err(Unfit::Expired { file: CATALOG, at: day(90) }));
+    serve(&mut world, 3);
+    let refused = world.update(&state, day(2)).unwrap_err();
+    assert!(matches!(refused.refusal, Refusal::Rollback { known: 4, found: 3, .. }), "{refused}");
+    world.put(CATALOG, b"{}".to_vec(), Vec::new());
+    assert_eq!(world.update(&state, day(2)).unwrap_err().step, Step::Catalog);
+}

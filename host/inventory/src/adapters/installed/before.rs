@@ -6,11 +6,10 @@ use heddle_core::Timestamp;
 use heddle_kernel::app::App;
 use heddle_kernel::task;
 use heddle_marketplace::{ARCHIVE_BYTES_MAX, MANIFEST, TrustedKey, Verified, read_dir, write_archive};
+use heddle_packages::settings::{AdapterSettings, package_folders};
 use heddle_store::Tx;
 use heddle_store::installed_packages::{self, Installed, NewKept};
 use sha2::{Digest as _, Sha256};
-
-use crate::adapters::settings::{AdapterSettings, package_folders};
 
 /// The package that served before.
 pub(super) enum Before {

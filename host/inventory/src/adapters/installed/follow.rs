@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use heddle_kernel::app::{App, SharedApp};
+use heddle_packages::{Ground, NotLoaded, Pauses, check, find_binding};
 use heddle_store::installed_packages::Installed;
 
-use super::pauses::Pauses;
 use super::{Turns, kept};
-use crate::adapters::packages::{Ground, NotLoaded, check, find_binding, load};
+use crate::adapters::packages::load;
 
 /// How often a process looks for what others have installed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -61,9 +61,9 @@ async fn renew(app: &App, installed: &Installed) -> Result<(), NotLoaded> {
     if app.runtime.adapter(&installed.adapter_id).is_some_and(|serving| kept::is_met(installed, &serving)) {
         return Ok(());
     }
-    let ground = Ground::of(&app.config).map_err(|error| NotLoaded::Passing(format!("{error:#}")))?;
+    let ground = Ground::of(app).await?;
     let ground = ground.with_pin(installed);
-    let candidate = kept::candidate(app, installed, &ground.trusted).await?;
+    let candidate = kept::candidate(app, installed, &ground.keys()).await?;
     if let Some(bound) = find_binding(&app.db, &installed.adapter_id).await? {
         check(&candidate.package, &bound, &ground).map_err(NotLoaded::Refused)?;
     }

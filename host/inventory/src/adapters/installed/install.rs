@@ -9,6 +9,9 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_marketplace::manifest::Kind;
 use heddle_marketplace::{Verified, in_words};
+use heddle_packages::{
+    Opened, bind_in, conflict, find_binding, kept_rules, key_of, may_serve, refused, unusable,
+};
 use heddle_runtime::Adapter;
 use heddle_store::Tx;
 use heddle_store::installed_packages::{self, Installed, NewKept};
@@ -19,20 +22,36 @@ use serde_json::{Value, json};
 
 use super::before::{self, Before};
 use super::changes::Replaced;
-use super::judge::{conflict, key_of, may_serve, opened, refused, unusable};
 use super::view::{Judged, Outcome};
-use super::{Turns, kept, shown};
+use super::{Seen, Turns, kept, shown};
 use crate::adapters::named::id_of;
-use crate::adapters::packages::{Ground, bind_in, find_binding, kept as kept_rules};
 
-/// Judges a package, and installs it unless it is a dry run.
+/// Judges what was sent, and installs it unless it is a dry run.
 pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result<Judged, Error> {
-    let app = &by.app;
-    let turns = app.part::<Turns>();
+    let turns = by.app.part::<Turns>();
     let _place = turns.place()?;
     let mut seen = turns.take().await;
-    let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
-    let package = opened(archive.clone(), &ground.trusted).await?;
+    let opened = Opened::sent(&by.app, archive).await?;
+    install_opened(by, &mut seen, &opened, is_dry_run).await
+}
+
+/// Installs a package of a catalogue. False where it served already.
+pub async fn install_listed(by: &By, opened: &Opened) -> Result<bool, Error> {
+    let turns = by.app.part::<Turns>();
+    let _place = turns.place()?;
+    let mut seen = turns.take().await;
+    let judged = install_opened(by, &mut seen, opened, false).await?;
+    Ok(judged.outcome() == Outcome::Installed)
+}
+
+async fn install_opened(
+    by: &By,
+    seen: &mut Seen,
+    opened: &Opened,
+    is_dry_run: bool,
+) -> Result<Judged, Error> {
+    let app = &by.app;
+    let Opened { package, ground, .. } = opened;
     if package.manifest().kind != Kind::Adapter {
         return Err(refused("the package is that of a plugin: send it to POST /plugins/install".to_owned()));
     }
@@ -46,37 +65,36 @@ pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result
     if installed.as_ref().is_some_and(|one| is_it(&one.manifest_sha256))
         && serving.as_ref().is_some_and(|adapter| is_it(adapter.manifest_sha256()))
     {
-        return Ok(Judged::of(&package, key_of(&package, None), None, Outcome::Unchanged));
+        return Ok(Judged::of(package, key_of(package, None), None, Outcome::Unchanged));
     }
     let bound = find_binding(&app.db, id).await?;
     if let Some(bound) = &bound {
-        may_serve(&package, bound, &ground).map_err(conflict)?;
+        may_serve(package, bound, ground).map_err(conflict)?;
     }
-    let adapter = app.runtime.prepared(&package).await.map_err(unusable)?;
+    let adapter = app.runtime.prepared(package).await.map_err(unusable)?;
     let replaces = serving.as_ref().filter(|serving| !is_it(serving.manifest_sha256()));
     let replaces = replaces.map(|serving| Replaced::of(serving, package.manifest()));
-    let key = key_of(&package, bound.as_ref());
+    let key = key_of(package, bound.as_ref());
     if is_dry_run {
-        return Ok(Judged::of(&package, key, replaces, Outcome::Judged));
+        return Ok(Judged::of(package, key, replaces, Outcome::Judged));
     }
-    let before = before::find(app, &package, installed.as_ref(), &ground.trusted).await;
+    let before = before::find(app, package, installed.as_ref(), &ground.keys()).await;
     let followed = seen.get(id);
-    let new = New { package: &package, archive: &archive, before, followed, serving: serving.as_ref() };
-    let written = new.write(by, &ground).await?;
+    let new = New { opened, before, followed, serving: serving.as_ref() };
+    let written = new.write(by).await?;
     app.runtime.serve(&adapter);
     tracing::warn!(
         component = adapter.id(), version = adapter.version(), user.id = %by.caller.user_id,
         request.id = by.origin.request_id, "adapter {} {} was installed", adapter.id(), adapter.version()
     );
-    turns.note(app, &mut seen, written, None);
+    app.part::<Turns>().note(app, seen, written, None);
     shown(app).await;
-    Ok(Judged::of(&package, key, replaces, Outcome::Installed))
+    Ok(Judged::of(package, key, replaces, Outcome::Installed))
 }
 
 /// A package that is about to be written.
 struct New<'a> {
-    package: &'a Verified,
-    archive: &'a [u8],
+    opened: &'a Opened,
     /// What it takes the place of, as far as this process has followed the others.
     before: Before,
     /// The installed package that this process has taken over last.
@@ -86,29 +104,31 @@ struct New<'a> {
 
 impl New<'_> {
     /// Writes package, choice and audit entry in one transaction.
-    async fn write(&self, by: &By, ground: &Ground) -> Result<Installed, Error> {
+    async fn write(&self, by: &By) -> Result<Installed, Error> {
         let (app, now) = (&by.app, by.app.clock.now());
-        let manifest = self.package.manifest();
+        let Opened { package, archive, ground, .. } = self.opened;
+        let manifest = package.manifest();
         let mut tx = app.db.write().await?;
-        let may_serve = |held: &Binding| may_serve(self.package, held, ground);
-        let held = bind_in(&mut tx, self.package, ground, now, may_serve).await?;
+        let may_serve = |held: &Binding| may_serve(package, held, ground);
+        let held = bind_in(&mut tx, package, ground, now, may_serve).await?;
         let found = installed_packages::find(&mut tx, &manifest.id).await?;
         let overtaken = found.as_ref().filter(|found| !is_same(found, self.followed));
-        let latest = overtaken.map(|found| Before::latest(self.package, Some(found)));
+        let latest = overtaken.map(|found| Before::latest(package, Some(found)));
         let before_sha256 = latest.as_ref().unwrap_or(&self.before).keep(&mut tx, &manifest.id, now).await?;
         let version = manifest.version.to_string();
         let kept = NewKept {
-            manifest_sha256: self.package.manifest_sha256(),
+            manifest_sha256: package.manifest_sha256(),
             adapter_id: &manifest.id,
             version: &version,
-            archive: self.archive,
+            archive,
             installed_at: now,
             installed_by: Some(&by.caller.username),
         };
         installed_packages::keep(&mut tx, &kept).await?;
+        self.opened.keep_keys(&mut tx, app, &by.caller.username).await?;
         let installed = Installed {
             adapter_id: manifest.id.clone(),
-            manifest_sha256: self.package.manifest_sha256().to_owned(),
+            manifest_sha256: package.manifest_sha256().to_owned(),
             is_pinned: is_older(&version, &held),
             version,
             before_sha256,
@@ -120,7 +140,7 @@ impl New<'_> {
         let replaced = overtaken
             .map(|found| json!({ "version": found.version, "manifest_sha256": found.manifest_sha256 }));
         let replaced = replaced.or_else(|| self.serving.map(served));
-        record(&mut tx, by, "adapter.installed", self.package, replaced).await?;
+        record(&mut tx, by, "adapter.installed", package, replaced).await?;
         tx.commit().await?;
         Ok(installed)
     }

@@ -1,15 +1,15 @@
-//! Packages as they are kept in the database: found, opened and verified like any other.
+//! Which packages are installed, as the database has it.
 
 use heddle_kernel::app::App;
-use heddle_kernel::task;
-use heddle_marketplace::{TrustedKey, Verified};
+use heddle_marketplace::TrustedKey;
+use heddle_packages::{NotLoaded, open_kept};
 use heddle_runtime::Adapter;
 use heddle_store::Db;
 use heddle_store::installed_packages::{self, Installed};
 use semver::Version;
 
 use super::Seen;
-use crate::adapters::packages::{Candidate, NotLoaded, Origin};
+use crate::adapters::packages::{Candidate, Origin};
 
 /// How messages call an installed package.
 pub(in crate::adapters) fn name_of(installed: &Installed) -> String {
@@ -44,20 +44,6 @@ pub(in crate::adapters) async fn candidate(
     installed: &Installed,
     trusted: &[TrustedKey],
 ) -> Result<Candidate, NotLoaded> {
-    let package = open(app, &installed.manifest_sha256, trusted).await?;
+    let package = open_kept(app, &installed.manifest_sha256, trusted).await?;
     Ok(Candidate { name: name_of(installed), origin: Origin::Installed, package })
-}
-
-/// Opens a package that is kept under this SHA-256 of its manifest.
-pub async fn open(app: &App, manifest: &str, trusted: &[TrustedKey]) -> Result<Verified, NotLoaded> {
-    let archive = installed_packages::archive(&mut app.db.single().await?, manifest).await?;
-    let gone = || NotLoaded::Refused("its bytes are no longer kept; install it again".to_owned());
-    let archive = archive.ok_or_else(gone)?;
-    let keys = trusted.to_vec();
-    let opened = task::block(move || Verified::open_archive(&archive, &keys)).await;
-    let package = opened.map_err(|error| NotLoaded::Refused(error.to_string()))?;
-    if package.manifest_sha256() != manifest {
-        return Err(NotLoaded::Refused("what is kept is another package than was installed".to_owned()));
-    }
-    Ok(package)
 }

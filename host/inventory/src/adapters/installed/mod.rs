@@ -7,9 +7,7 @@ mod before;
 mod changes;
 mod follow;
 mod install;
-pub(super) mod judge;
-pub(super) mod kept;
-pub(super) mod pauses;
+mod kept;
 mod roll_back;
 mod routes;
 mod turns;
@@ -22,6 +20,7 @@ use heddle_kernel::http::error::Error;
 use heddle_store::installed_packages::Installed;
 
 pub(super) use self::follow::follow;
+pub use self::install::install_listed;
 pub(super) use self::kept::{candidate, name_of, seen};
 pub(super) use self::routes::routes;
 pub(super) use self::turns::Turns;

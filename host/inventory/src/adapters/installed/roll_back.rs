@@ -5,16 +5,17 @@ use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_marketplace::Verified;
+use heddle_packages::{
+    Ground, NotLoaded, bind_in, check, conflict, find_binding, key_of, open_kept, unusable,
+};
 use heddle_runtime::Adapter;
 use heddle_store::installed_packages::{self, Installed};
 use heddle_store::packages::Binding;
 
 use super::changes::Replaced;
 use super::install::{is_older, record, served};
-use super::judge::{conflict, key_of, unusable};
 use super::view::{Judged, Outcome};
 use super::{Turns, kept, shown};
-use crate::adapters::packages::{Ground, NotLoaded, bind_in, check, find_binding};
 
 /// Puts the package before the one that serves back in service.
 pub(super) async fn roll_back(by: &By, id: &str) -> Result<Judged, Error> {
@@ -28,8 +29,9 @@ pub(super) async fn roll_back(by: &By, id: &str) -> Result<Judged, Error> {
         return Err(Error::NotFound("adapter"));
     }
     let target = target(id, serving.as_ref(), installed.as_ref())?;
-    let ground = Ground::of(&app.config).map_err(|error| Error::Internal(error.into()))?;
+    let ground = Ground::of(app).await?;
     let package = opened(app, &target, &ground).await?;
+    ground.may_install(&package).map_err(conflict)?;
     let bound = find_binding(&app.db, id).await?;
     let turn =
         Turn { package: &package, serving: serving.as_ref(), from: installed.as_ref(), target: &target };
@@ -71,7 +73,7 @@ fn target(id: &str, serving: Option<&Adapter>, installed: Option<&Installed>) ->
 }
 
 async fn opened(app: &App, target: &str, ground: &Ground) -> Result<Verified, Error> {
-    kept::open(app, target, &ground.trusted).await.map_err(|not_loaded| match not_loaded {
+    open_kept(app, target, &ground.keys()).await.map_err(|not_loaded| match not_loaded {
         NotLoaded::Refused(reason) => conflict(format!("the package before cannot serve: {reason}")),
         other => other.into(),
     })

@@ -1,47 +1,11 @@
 //! Which of the packages of an id may serve, and which of them comes first. Pure: the facts are given.
 
-use heddle_kernel::config::Config;
 use heddle_kernel::modules::RefusedPackages;
-use heddle_marketplace::{TrustedKey, Verified};
-use heddle_store::installed_packages::Installed;
+use heddle_packages::{Ground, check};
 use heddle_store::packages::Binding;
 use semver::Version;
 
 use super::{Candidate, Origin};
-use crate::adapters::settings::{AdapterSettings, trusted_keys};
-
-/// Facts outside the packages that decide between them.
-#[derive(Clone)]
-pub struct Ground {
-    pub trusted: Vec<TrustedKey>,
-    /// `id@version` of packages that may serve although a newer version did.
-    pub downgrades: Vec<String>,
-}
-
-impl Ground {
-    /// The keys that are trusted and the downgrades that are allowed now.
-    pub fn of(config: &Config) -> anyhow::Result<Self> {
-        Ok(Self {
-            trusted: trusted_keys(config)?,
-            downgrades: config.of::<AdapterSettings>().downgrades.clone(),
-        })
-    }
-
-    /// The same, where this package, `id@version`, may serve although a newer version did.
-    #[must_use]
-    pub fn allowing(mut self, package: String) -> Self {
-        self.downgrades.push(package);
-        self
-    }
-
-    /// The same, where this package also may serve if it is pinned.
-    pub(in crate::adapters) fn with_pin(mut self, installed: &Installed) -> Self {
-        if installed.is_pinned {
-            self.downgrades.push(format!("{}@{}", installed.adapter_id, installed.version));
-        }
-        self
-    }
-}
 
 /// Leaves out packages that an installed one stands before, or that stand before it. They are not refused: a folder keeps
 /// what a server was shipped with.
@@ -119,46 +83,4 @@ fn undecided(
         keys_differ || (versions_are_equal && !served(first) && a.manifest_sha256() != b.manifest_sha256())
     })?;
     Some(format!("two packages have the id '{id}': {} and {}; keep one", shown(first), shown(rival)))
-}
-
-/// Returns the signer to which a package is bound: the bound key, or a key that may replace it.
-pub(super) fn signer<'a>(
-    package: &'a Verified,
-    binding: &Binding,
-    trusted: &[TrustedKey],
-) -> Option<&'a TrustedKey> {
-    let signers = package.signers();
-    if let Some(key) = signers.iter().find(|key| key.key_id() == binding.key_id) {
-        return Some(key);
-    }
-    // A key may replace the bound one when the operator lists this id with the new key, and the old key is removed or
-    // is of the same publisher.
-    let is_gone = !trusted.iter().any(|key| key.key_id() == binding.key_id);
-    signers
-        .iter()
-        .find(|key| key.names(&binding.adapter_id) && (is_gone || key.publisher == binding.publisher))
-}
-
-/// Whether a package may serve an id that is bound.
-pub fn check(package: &Verified, binding: &Binding, ground: &Ground) -> Result<(), String> {
-    let manifest = package.manifest();
-    let Binding { adapter_id: id, publisher, key_id, version: served, .. } = binding;
-    if signer(package, binding, &ground.trusted).is_none() {
-        let found = package.key_ids().join(", ");
-        return Err(format!(
-            "'{id}' belongs to publisher '{publisher}' (key {key_id}), and this package is by '{}' (key {found}); to hand \
-             '{id}' over, take the old key out of the trusted keys and name '{id}' among the 'ids' of the new one",
-            manifest.publisher
-        ));
-    }
-    let is_older = Version::parse(served).is_ok_and(|served| manifest.version < served);
-    let asked = format!("{id}@{}", manifest.version);
-    if is_older && !ground.downgrades.contains(&asked) {
-        return Err(format!(
-            "version {} of '{id}' is older than version {served}, which served before; install {served} or newer, or set \
-             ADAPTER_DOWNGRADES={asked}",
-            manifest.version
-        ));
-    }
-    Ok(())
 }

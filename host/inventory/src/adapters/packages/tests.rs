@@ -1,4 +1,5 @@
 use heddle_marketplace::{PublisherKey, pack};
+use heddle_store::packages::Binding;
 use serde_json::json;
 
 use super::*;
@@ -63,7 +64,7 @@ fn decide(
     downgrades: &[String],
 ) -> (Vec<String>, Vec<String>) {
     let mut refused = RefusedPackages::default();
-    let ground = Ground { trusted: trusted.to_vec(), downgrades: downgrades.to_vec() };
+    let ground = Ground { trusted: trusted.to_vec(), downgrades: downgrades.to_vec(), ..Ground::default() };
     let fit = in_order("switch", candidates, binding, &ground, &mut refused);
     let reasons = refused.0.into_iter().map(|refused| format!("{}: {}", refused.package, refused.reason));
     (fit.into_iter().map(|candidate| candidate.name).collect(), reasons.collect())

@@ -4,26 +4,27 @@ use heddle_core::Timestamp;
 use heddle_kernel::app::App;
 use heddle_marketplace::{Verified, in_words};
 use heddle_store::packages::{self, Binding, Package};
-use heddle_store::{Tx, installed_packages};
+use heddle_store::{Db, Tx, installed_packages};
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::NotLoaded;
-use super::choice::{Ground, check, signer};
+use crate::fit::{check, signer};
+use crate::ground::Ground;
+use crate::not_loaded::NotLoaded;
 
 /// Lines of a package's rules that the audit log keeps, and characters of each.
 const RULES_MAX: usize = 200;
 const RULE_CHARS_MAX: usize = 1_000;
 
 /// Binds the id to the package's key and records the package. Its permissions are shown before it serves.
-pub(super) async fn bind(app: &App, package: &Verified, ground: &Ground) -> Result<(), NotLoaded> {
+pub async fn bind(app: &App, package: &Verified, ground: &Ground) -> Result<(), NotLoaded> {
     let mut tx = app.db.write().await?;
     let may_serve = |held: &Binding| check(package, held, ground);
     bind_in(&mut tx, package, ground, app.clock.now(), may_serve).await?;
     Ok(tx.commit().await?)
 }
 
-/// The same in a transaction of the caller's. `may_serve` is asked about what the id is bound to once no other process
+/// The same in a transaction of the caller's, which then holds the gate: what is revoked meanwhile finds the package. `may_serve` is asked about what the id is bound to once no other process
 /// can change that. Returns the binding from before.
 pub async fn bind_in(
     tx: &mut Tx,
@@ -32,6 +33,8 @@ pub async fn bind_in(
     now: Timestamp,
     may_serve: impl Fn(&Binding) -> Result<(), String>,
 ) -> Result<Binding, NotLoaded> {
+    let ground = &ground.held(tx).await?;
+    ground.may_run(package).map_err(NotLoaded::Refused)?;
     let manifest = package.manifest();
     let first = package.signers().first();
     let first = first.ok_or_else(|| NotLoaded::Refused("the package has no signer".to_owned()))?;
@@ -48,10 +51,10 @@ pub async fn bind_in(
     let held = packages::hold_binding(tx, &row).await?;
     // Asked again: another process may have bound the id meanwhile.
     may_serve(&held).map_err(NotLoaded::Refused)?;
-    row.key_id = signer(package, &held, &ground.trusted).unwrap_or(first).key_id();
+    row.key_id = signer(package, &held, ground).unwrap_or(first).key_id();
     rebind(tx, &row, &held, now).await?;
     let lines = in_words(manifest);
-    row.rules = kept(&lines);
+    row.rules = kept_rules(&lines);
     if packages::record(tx, &row).await? {
         show(&row, &lines);
     }
@@ -98,12 +101,17 @@ fn show(row: &Package, lines: &[String]) {
     }
 }
 
-/// The lines that are kept of what a package may do.
-pub(in crate::adapters) fn kept(lines: &[String]) -> Value {
+/// The lines that are kept of what a package may do, as JSON.
+pub fn kept_rules(lines: &[String]) -> Value {
     let mut kept: Vec<String> =
         lines.iter().take(RULES_MAX).map(|line| line.chars().take(RULE_CHARS_MAX).collect()).collect();
     if lines.len() > RULES_MAX {
         kept.push(format!("and {} more; 'heddle-package show' prints all", lines.len() - RULES_MAX));
     }
     json!(kept)
+}
+
+/// What an id is bound to; `None` when it never served.
+pub async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
+    packages::find_binding(&mut db.read().await?, id).await
 }

@@ -19,14 +19,14 @@ heddle_kernel::settings! {
 }
 
 /// The publishers' keys that are trusted now.
-pub(super) fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
+pub fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
     let Some(path) = &config.of::<AdapterSettings>().trusted_keys else { return Ok(Vec::new()) };
     let text = std::fs::read(path).with_context(|| format!("ADAPTER_TRUSTED_KEYS '{}'", path.display()))?;
     Ok(heddle_marketplace::parse_trusted_keys(&text)?)
 }
 
 /// The folders of packages, by name.
-pub(super) fn package_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub fn package_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)?;
     let entries: Vec<_> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     let mut folders: Vec<_> = entries.into_iter().filter(|path| is_package(path)).collect();

@@ -1,0 +1,156 @@
+//! What the catalogue revokes: not installed, taken out of service, cut.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Lab, syncs};
+use crate::plugins::{act, change, entry, is_offered, plugin, send, told};
+use crate::support::on_both;
+
+async fn revoke(lab: &Lab, kind: &str, value: &str, action: &str) {
+    lab.registry.revoke(kind, value, action);
+    syncs(&lab.api, "updated").await;
+}
+
+on_both! {
+    async fn what_is_blocked_is_not_installed_and_goes_on_where_it_is(database: Database) {
+        let mut lab = Lab::start(database).await;
+        lab.in_use().await;
+        revoke(&lab, "plugin", "scripted", "block").await;
+        assert!(is_offered(&lab.api).await);
+        assert_eq!(plugin(&lab.api).await["state"], "active");
+        let shown = lab.api.get("/marketplace/plugins/scripted").await.expect_status(200).body;
+        assert_eq!((&shown["version"], &shown["versions"][0]["reason"]), (&Value::Null, &json!("revoked: it steals")));
+        lab.restart().await;
+        assert!(is_offered(&lab.api).await, "{}", plugin(&lab.api).await);
+        lab.api.delete("/plugins/scripted").await.expect_status(204);
+        let version = json!({ "version": "1.0.0" });
+        let refused = lab.api.post("/marketplace/plugins/scripted/install", &version).await.expect_status(409);
+        assert_eq!(refused.error_type(), "package_revoked", "{}", refused.text);
+        assert!(refused.text.contains("it steals"), "{}", refused.text);
+        // Nor where a person sends it whose key is trusted.
+        let key = lab.registry.acme.trusted();
+        let trust = json!({
+            "publisher": "acme", "public_key": hex::encode(key.key), "fingerprint": key.key_id(), "ids": ["scripted"],
+        });
+        lab.api.post("/plugins/trusted-keys", &trust).await.expect_status(201);
+        let sent = send(&lab.api, &lab.package("1.0.0")).await.expect_status(409);
+        assert_eq!(sent.error_type(), "package_revoked", "{}", sent.text);
+    }
+}
+
+on_both! {
+    async fn what_is_disabled_takes_no_calls_and_keeps_its_data(database: Database) {
+        let mut lab = Lab::start(database).await;
+        lab.in_use().await;
+        let component = heddle_marketplace::Verified::open_archive(&lab.package("1.0.0"), &[lab.registry.acme.trusted()]);
+        let component = component.unwrap().component_sha256().to_owned();
+        revoke(&lab, "component", &component, "disable").await;
+        let began = Instant::now();
+        while is_offered(&lab.api).await {
+            assert!(began.elapsed() < Duration::from_secs(20), "it serves still");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let standing = plugin(&lab.api).await;
+        assert_eq!((&standing["state"], &standing["reason"]), (&json!("disabled"), &json!("revoked by the catalogue: it steals")));
+        let noted = entry(&lab.api, "plugin.disabled").await;
+        assert_eq!(noted["detail"]["revocation"]["action"], "disable", "{noted}");
+        let refused = change(&lab.api, "enable").await.expect_status(409);
+        assert!(refused.text.contains("revoked by the catalogue: it steals"), "{}", refused.text);
+        lab.restart().await;
+        assert!(!is_offered(&lab.api).await);
+        assert_eq!(plugin(&lab.api).await["state"], "disabled");
+    }
+}
+
+on_both! {
+    async fn what_is_killed_is_cut_in_the_middle_of_a_call(database: Database) {
+        let lab = Lab::start(database).await;
+        lab.in_use().await;
+        // Its target answers a byte at a time, without end.
+        let step = json!({ "do": "http", "target": "api", "path": "/slow" });
+        let began = Instant::now();
+        let calling = act(&lab.api, "act", step);
+        let killing = async {
+            while !lab.device.seen().iter().any(|seen| seen.path == "/slow") {
+                assert!(began.elapsed() < Duration::from_secs(20), "the call never began");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let key = lab.registry.acme.trusted().key_id();
+            revoke(&lab, "key", &key, "kill").await;
+        };
+        let (run, ()) = tokio::join!(calling, killing);
+        assert!(began.elapsed() < Duration::from_secs(40), "its own time is a minute");
+        assert_eq!((&run["success"], &run["steps"][0]["error_code"]), (&json!(false), &json!("ADAPTER_ERROR")), "{run}");
+        assert!(run["steps"][0]["message"].as_str().unwrap().contains("taken out of service at once"), "{run}");
+        assert_eq!(plugin(&lab.api).await["state"], "quarantined");
+        assert_eq!(told(&lab.api).await.last().unwrap().1, "quarantined");
+        let refused = change(&lab.api, "release").await.expect_status(409);
+        assert!(refused.text.contains("it steals"), "{}", refused.text);
+        assert!(!is_offered(&lab.api).await);
+    }
+}
+
+on_both! {
+    async fn what_waits_for_consent_waits_no_longer_once_it_is_revoked(database: Database) {
+        let lab = Lab::start(database).await;
+        lab.in_use().await;
+        let wider = lab.package_of("1.1.0", &lab.registry.acme, |manifest| {
+            manifest["capabilities"]["kv"]["bytes"] = json!(4_000);
+        });
+        lab.registry.add(&wider);
+        syncs(&lab.api, "updated").await;
+        let sent = lab.api.post("/marketplace/plugins/scripted/update", &json!({})).await.expect_status(201).body;
+        assert_eq!(sent["state"], "awaiting_consent");
+        let archive: String = {
+            use sha2::Digest as _;
+            hex::encode(sha2::Sha256::digest(&wider))
+        };
+        revoke(&lab, "package", &archive, "block").await;
+        let standing = plugin(&lab.api).await;
+        assert_eq!((&standing["state"], &standing["is_update_waiting"], &standing["version"]), (&json!("active"), &json!(false), &json!("1.0.0")));
+        assert_eq!(told(&lab.api).await.last().unwrap(), &("1.1.0".to_owned(), "rejected".to_owned()));
+        let consent = lab.api.get("/plugins/scripted/consent").await.expect_status(200).body;
+        assert_eq!((&consent["is_needed"], &consent["version"]), (&json!(false), &json!("1.0.0")));
+    }
+}
+
+on_both! {
+    async fn an_older_package_that_is_revoked_is_not_put_back(database: Database) {
+        let lab = Lab::start(database).await;
+        lab.in_use().await;
+        lab.registry.add(&lab.package("1.1.0"));
+        syncs(&lab.api, "updated").await;
+        lab.api.post("/marketplace/plugins/scripted/update", &json!({})).await.expect_status(201);
+        let home = lab.registry.home();
+        let revoke = ["revoke", &home, "--kind", "plugin", "--value", "scripted", "--versions", "<1.1.0", "--action", "block", "--reason", "it steals"];
+        crate::marketplace::registry::does(&revoke);
+        crate::marketplace::registry::does(&["timestamp", &home, "--key", &lab.registry.key("timestamp")]);
+        syncs(&lab.api, "updated").await;
+        let refused = change(&lab.api, "rollback").await.expect_status(409);
+        assert_eq!(refused.error_type(), "package_revoked", "{}", refused.text);
+        assert_eq!(plugin(&lab.api).await["version"], "1.1.0");
+    }
+}
+
+on_both! {
+    async fn an_adapter_that_is_revoked_is_taken_out_of_service(database: Database) {
+        let mut lab = Lab::start(database).await;
+        let serves = async |api: &crate::support::Api| {
+            let adapters = api.get("/adapters").await.expect_status(200).body;
+            adapters["items"].as_array().unwrap().iter().any(|one| one["id"] == "openwrt")
+        };
+        assert!(serves(&lab.api).await);
+        revoke(&lab, "plugin", "openwrt", "block").await;
+        assert!(serves(&lab.api).await, "what is blocked goes on where it is");
+        revoke(&lab, "plugin", "openwrt", "kill").await;
+        assert!(!serves(&lab.api).await);
+        let told = lab.api.get("/events?event_type=marketplace.adapter_revoked&sort=occurred_at").await.expect_status(200).body;
+        let actions: Vec<&Value> = told["items"].as_array().unwrap().iter().map(|event| &event["payload"]["action"]).collect();
+        assert_eq!(actions, ["block", "kill"]);
+        assert_eq!(entry(&lab.api, "adapter.revoked").await["detail"]["revocation"]["action"], "kill");
+        lab.restart().await;
+        assert!(!serves(&lab.api).await);
+    }
+}
