@@ -13,11 +13,37 @@ use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-const ADDRESS_SPACE_BYTES: u64 = 2 << 30;
-const CPU_SECS: u64 = 60;
-const WALL: Duration = Duration::from_secs(90);
+/// Components of more bytes have the limits of large ones: they bring the runtime of a language with them.
+const SMALL_BYTES: usize = 4 << 20;
+const SMALL_ADDRESS_BYTES: u64 = 2 << 30;
+const SMALL_CPU_SECS: u64 = 60;
+const SMALL_WALL: Duration = Duration::from_secs(90);
+// Python, of 18 MiB, took 10 s of both times and 430 MiB of addresses on two cores, and 28 s while others used them. The
+// largest component that is accepted has almost twice as many bytes, and machines are slower.
+const LARGE_ADDRESS_BYTES: u64 = 4 << 30;
+const LARGE_CPU_SECS: u64 = 180;
+const LARGE_WALL: Duration = Duration::from_mins(4);
 const CODE_BYTES_MAX: u64 = 256 << 20;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+
+/// What compiling one component may take.
+#[derive(Debug, PartialEq, Eq)]
+struct Limits {
+    address_bytes: u64,
+    cpu_secs: u64,
+    wall: Duration,
+}
+
+const SMALL: Limits =
+    Limits { address_bytes: SMALL_ADDRESS_BYTES, cpu_secs: SMALL_CPU_SECS, wall: SMALL_WALL };
+const LARGE: Limits =
+    Limits { address_bytes: LARGE_ADDRESS_BYTES, cpu_secs: LARGE_CPU_SECS, wall: LARGE_WALL };
+
+impl Limits {
+    fn of(component: &[u8]) -> &'static Self {
+        if component.len() > SMALL_BYTES { &LARGE } else { &SMALL }
+    }
+}
 
 /// How to run the child: a program that ends in [`compile_child`].
 #[derive(Debug, Clone)]
@@ -31,7 +57,7 @@ pub struct Compiler {
 pub enum CompileError {
     #[error("the compile process cannot be used")]
     Process(#[source] std::io::Error),
-    #[error("compiling took longer than {} s", WALL.as_secs())]
+    #[error("compiling took longer than a component of its size may take")]
     Timeout,
     #[error("the component cannot be compiled: {0}")]
     Refused(String),
@@ -41,13 +67,15 @@ pub enum CompileError {
 ///
 /// For a hidden sub-command of the server, with standard input and output.
 pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), CompileError> {
-    limit(Resource::As, ADDRESS_SPACE_BYTES)?;
-    limit(Resource::Cpu, CPU_SECS)?;
     limit(Resource::Core, 0)?;
     nice(10).map_err(|errno| CompileError::Process(errno.into()))?;
 
+    // Its size decides on the limits, and is bounded itself.
     let mut component = Vec::new();
     input.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut component).map_err(CompileError::Process)?;
+    let limits = Limits::of(&component);
+    limit(Resource::As, limits.address_bytes)?;
+    limit(Resource::Cpu, limits.cpu_secs)?;
     let engine = crate::engine::compiling().map_err(|error| CompileError::Refused(error.to_string()))?;
     let code = engine
         .precompile_component(&component)
@@ -62,7 +90,9 @@ fn limit(resource: Resource, most: u64) -> Result<(), CompileError> {
 
 /// The parent's side: compiles a component that was validated before.
 pub(crate) async fn compile(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-    tokio::time::timeout(WALL, run(compiler, component)).await.map_err(|_| CompileError::Timeout)?
+    let wall = Limits::of(component).wall;
+    let ended = tokio::time::timeout(wall, run(compiler, component)).await;
+    ended.map_err(|_| CompileError::Timeout)?
 }
 
 async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileError> {
@@ -95,9 +125,62 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
     if status.success() {
         return Ok(code);
     }
-    let message = String::from_utf8_lossy(&message);
-    let first = message.lines().next().unwrap_or_default().trim();
-    let reason =
-        if first.is_empty() { format!("the compile process ended with {status}") } else { first.to_owned() };
-    Err(CompileError::Refused(reason))
+    Err(CompileError::Refused(reason(&String::from_utf8_lossy(&message), &status.to_string())))
+}
+
+/// Why the child failed: the first thing it said, or how it ended. A panic says what it is about in its second line,
+/// behind an empty one and one with its place in the source.
+fn reason(message: &str, status: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return format!("the compile process ended with {status}") };
+    if !(first.starts_with("thread '") && first.contains("panicked at")) {
+        return first.to_owned();
+    }
+    match lines.next().filter(|line| !line.starts_with("note:")) {
+        Some(what) => format!("the compile process panicked: {what}"),
+        None => format!("the compile process ended with {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expected: &str) {
+        assert_eq!(reason(message, "signal: 9 (SIGKILL)"), expected);
+    }
+
+    #[test]
+    fn the_reason_is_what_the_child_said() {
+        check("", "the compile process ended with signal: 9 (SIGKILL)");
+        check("\n\n", "the compile process ended with signal: 9 (SIGKILL)");
+        check("unknown import\nand more", "unknown import");
+        check("memory allocation of 4096 bytes failed\n", "memory allocation of 4096 bytes failed");
+        let panic =
+            "\nthread 'main' (7) panicked at src/a.rs:1:2:\nno thread can be started\nnote: run with\n";
+        check(panic, "the compile process panicked: no thread can be started");
+        let silent = "\nthread 'main' panicked at src/a.rs:1:2:\n\nnote: run with\n";
+        check(silent, "the compile process ended with signal: 9 (SIGKILL)");
+    }
+
+    /// What the parent shows of a child that runs these commands.
+    async fn shown(script: &str) -> String {
+        let compiler = Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script.to_owned()] };
+        compile(&compiler, b"a component").await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_child_that_fails_says_why() {
+        let said = shown("printf '\\nthread x panicked at y\\n' >&2; exit 3").await;
+        assert_eq!(said, "the component cannot be compiled: thread x panicked at y");
+        let said = shown("kill -9 $$").await;
+        assert!(said.contains("signal: 9"), "{said}");
+    }
+
+    #[test]
+    fn large_components_have_limits_of_their_own() {
+        assert_eq!(Limits::of(&vec![0; SMALL_BYTES]), &SMALL);
+        assert_eq!(Limits::of(&vec![0; SMALL_BYTES + 1]), &LARGE);
+    }
 }
