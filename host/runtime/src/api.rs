@@ -281,6 +281,8 @@ pub enum TrapClass {
     Resource,
     /// More was handed over than the host takes. How much that is follows from the device.
     TooLarge,
+    /// It ended its process, which a component does not have; with which status does not matter.
+    Exit,
 }
 
 impl std::fmt::Display for TrapClass {
@@ -293,6 +295,7 @@ impl std::fmt::Display for TrapClass {
             TrapClass::Wall => "wall",
             TrapClass::Resource => "memory",
             TrapClass::TooLarge => "too-large",
+            TrapClass::Exit => "exit",
         })
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::InstancePre;
 use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
+use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 
 use crate::admission::{Admission, OfComponent};
 use crate::apart::{Apart, LIGHT_CPU};
@@ -22,12 +23,13 @@ use crate::convert::{self, Unfit};
 use crate::egress::{Account, Egress, Facts};
 use crate::exports::{Exported, Exports};
 use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter, REFUSALS_LOGGED};
+use crate::lines::Lines;
 use crate::meter::CpuMeter;
 use crate::observe::Observer;
 use crate::reach::Reach;
 use crate::runtime::Tap;
 use crate::services::PluginServices;
-use crate::state::{HeldTurn, Lines, State, Surroundings};
+use crate::state::{HeldTurn, State, Surroundings};
 use crate::task::Owned;
 use crate::trap::{self, Ending, RefusedTooOften};
 
@@ -205,6 +207,7 @@ impl Shared {
         cpu.stop();
         let state = store.data();
         let (waited, denied_growths, peak_bytes) = (state.waited, state.limiter.denied, state.limiter.peak);
+        state.lines.finish();
         let lines = state.lines.text();
         // Its memory is no longer needed, and what follows may have to wait.
         drop(store);
@@ -261,14 +264,15 @@ impl Shared {
         let state = State {
             turn: Arc::clone(&turn),
             limiter: Limiter::new(component.facts.bounds.memory_bytes),
+            lines: Lines::new(&around.component, &around.request_id),
             table: wasmtime::component::ResourceTable::new(),
             around,
             reach,
             clock: self.clock.clone(),
             started: Instant::now(),
-            lines: Lines::default(),
             waited: false,
             tap: self.tap.clone(),
+            files: WasiFilesystemCtx::default(),
         };
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limiter);

@@ -20,6 +20,7 @@ mod engine;
 mod exports;
 mod host;
 mod limits;
+mod lines;
 mod linker;
 mod load;
 mod meter;

@@ -32,6 +32,13 @@ pub(crate) const FILE_WALL_MAX: Duration = Duration::from_hours(1);
 pub(crate) const LOG_LINES_MAX: usize = 200;
 pub(crate) const LOG_BYTES_MAX: usize = 2 << 10;
 pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;
+/// Random bytes that a guest gets from WASI at a time, which has no way to give fewer than were asked for. Browsers have
+/// the same bound.
+pub(crate) const WASI_RANDOM_BYTES_MAX: usize = 64 << 10;
+/// Bytes that a guest may write to its standard output or error at a time.
+pub(crate) const WASI_WRITE_BYTES_MAX: usize = 64 << 10;
+/// Pollables that a guest may wait for at the same time: as many as it can have.
+pub(crate) const WASI_POLLABLES_MAX: usize = HANDLES_MAX;
 /// How often a call may ask for a secret by its name; later ones find none.
 pub(crate) const SECRET_LOOKUPS_MAX: u32 = 2_048;
 /// Places of one request that secrets are put in.

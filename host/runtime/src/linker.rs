@@ -8,6 +8,7 @@ use wasmtime::component::{Component, HasSelf, Linker};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::{clock, context, description, http, log, progress, random, secrets};
 use crate::bindings::plugin::heddle::plugin::{events, fabric, kv};
+use crate::host::wasi;
 use crate::load::LoadError;
 use crate::state::State;
 
@@ -42,6 +43,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     kv::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     fabric::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     events::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    wasi::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 
@@ -80,9 +82,13 @@ fn refusal(manifest: &Manifest, interface: &str, has_functions: impl Fn() -> boo
         KV => (has.kv.is_some(), "it needs 'kv' in the manifest's capabilities"),
         FABRIC => (!has.called().is_empty(), "it needs 'fabric.call' in the manifest's capabilities"),
         EVENTS => (!has.emitted().is_empty(), "it needs 'events.emit' in the manifest's capabilities"),
-        _ if interface.starts_with("wasi:") => {
-            (false, "components get no system interfaces; build for a target without them")
+        _ if wasi::INTERFACES.contains(&interface) => {
+            (kind == Kind::Plugin, "adapters get no system interfaces; build for a target without them")
         }
+        _ if interface.starts_with("wasi:") => (
+            false,
+            "no component gets this system interface; build without it: with '--stub-wasi', or for a target without WASI",
+        ),
         _ => (false, "the host does not have it"),
     };
     (!is_allowed).then_some(needs)
@@ -146,11 +152,82 @@ mod tests {
             check("adapter", json!({ "controller-http": true }), interface, Some("only plugins"));
         }
         check("plugin", json!({}), DESCRIPTION, Some("only adapters"));
-        check("plugin", json!({}), "wasi:cli/environment", Some("no system interfaces"));
+        check("adapter", json!({}), "wasi:cli/environment", Some("no system interfaces"));
         check("plugin", json!({}), "heddle:plugin/other", Some("does not have it"));
         for interface in FREE {
             check("plugin", json!({}), interface, None);
             check("adapter", json!({}), interface, None);
+        }
+    }
+
+    #[test]
+    fn plugins_get_system_interfaces_without_reach() {
+        for interface in wasi::INTERFACES {
+            check("plugin", json!({}), interface, None);
+            check("adapter", json!({ "controller-http": true }), interface, Some("adapters get no system"));
+        }
+        for interface in [
+            "wasi:sockets/tcp",
+            "wasi:sockets/udp",
+            "wasi:sockets/network",
+            "wasi:sockets/instance-network",
+            "wasi:sockets/ip-name-lookup",
+            "wasi:http/types",
+            "wasi:http/outgoing-handler",
+            "wasi:cli/run",
+            "wasi:clocks/timezone",
+            "wasi:keyvalue/store",
+            "wasi:io",
+        ] {
+            for kind in ["plugin", "adapter"] {
+                check(kind, json!({ "controller-http": true }), interface, Some("'--stub-wasi'"));
+            }
+        }
+    }
+
+    /// What is allowed is linked: nothing passes the check and fails afterwards for its name.
+    #[test]
+    fn every_allowed_system_interface_is_linked() {
+        let engine = crate::engine::compiling().unwrap();
+        let mut linker = linker(&engine).unwrap();
+        // A name that has a meaning is not given another one.
+        let mut links = |interface: &str, item: &str| {
+            let mut instance = linker.instance(&format!("{interface}@0.2.12")).unwrap();
+            instance.func_wrap(item, |_, (): ()| Ok(())).is_err()
+        };
+        for interface in wasi::INTERFACES {
+            let item = match *interface {
+                "wasi:io/error" => "error",
+                "wasi:io/poll" => "poll",
+                "wasi:io/streams" => "output-stream",
+                "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => "now",
+                "wasi:random/random" => "get-random-bytes",
+                "wasi:random/insecure" => "get-insecure-random-bytes",
+                "wasi:random/insecure-seed" => "insecure-seed",
+                "wasi:cli/environment" => "get-environment",
+                "wasi:cli/exit" => "exit",
+                "wasi:cli/stdin" => "get-stdin",
+                "wasi:cli/stdout" => "get-stdout",
+                "wasi:cli/stderr" => "get-stderr",
+                "wasi:cli/terminal-input" => "terminal-input",
+                "wasi:cli/terminal-output" => "terminal-output",
+                "wasi:cli/terminal-stdin" => "get-terminal-stdin",
+                "wasi:cli/terminal-stdout" => "get-terminal-stdout",
+                "wasi:cli/terminal-stderr" => "get-terminal-stderr",
+                "wasi:filesystem/types" => "[method]descriptor.open-at",
+                "wasi:filesystem/preopens" => "get-directories",
+                other => panic!("nothing of '{other}' is looked for"),
+            };
+            assert!(links(interface, item), "{interface}");
+        }
+        for (interface, item) in [
+            ("wasi:sockets/tcp", "tcp-socket"),
+            ("wasi:sockets/udp", "udp-socket"),
+            ("wasi:sockets/instance-network", "instance-network"),
+            ("wasi:sockets/ip-name-lookup", "resolve-addresses"),
+            ("wasi:http/outgoing-handler", "handle"),
+        ] {
+            assert!(!links(interface, item), "{interface}");
         }
     }
 

@@ -145,8 +145,8 @@ impl Runtime {
     }
 }
 
-/// Validates with what the engine has switched on, before anything is compiled.
-fn validate(bytes: &[u8]) -> Result<(), LoadError> {
+/// Validates with what the engine has switched on for guests, before anything is compiled.
+pub(crate) fn validate(bytes: &[u8]) -> Result<(), LoadError> {
     let features = WasmFeatures::MUTABLE_GLOBAL
         | WasmFeatures::SATURATING_FLOAT_TO_INT
         | WasmFeatures::SIGN_EXTENSION

@@ -1,15 +1,16 @@
 //! What one instance of a component knows and has used: the data of its store.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use heddle_core::Clock;
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 
 use crate::apart::Turn;
 use crate::egress::phase::Phase;
 use crate::limits::Limiter;
+use crate::lines::Lines;
 use crate::reach::Reach;
 use crate::runtime::Tap;
 
@@ -56,6 +57,8 @@ pub(crate) struct State {
     /// Whether it called the host at all for something that waits.
     pub(crate) waited: bool,
     pub(crate) tap: Option<Tap>,
+    /// Has no directory: nothing of a file system is reached through it.
+    pub(crate) files: WasiFilesystemCtx,
     /// Held while it computes for long; given back whenever it waits.
     pub(crate) turn: HeldTurn,
 }
@@ -66,6 +69,11 @@ impl State {
     /// The component waits for something outside: others may compute meanwhile.
     pub(crate) fn waits(&mut self) {
         self.waited = true;
+        self.pauses();
+    }
+
+    /// The component waits because it wants to: others may compute meanwhile, and its time is its own fault.
+    pub(crate) fn pauses(&mut self) {
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
@@ -74,28 +82,5 @@ impl State {
         if let Some(tap) = &self.tap {
             tap(what, bytes.as_ref());
         }
-    }
-}
-
-/// The last lines a guest logged, for the analysis of its failure.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    pub(crate) written: usize,
-    pub(crate) dropped: usize,
-    last: VecDeque<String>,
-}
-
-impl Lines {
-    const KEPT: usize = 20;
-
-    pub(crate) fn push(&mut self, line: String) {
-        if self.last.len() == Self::KEPT {
-            self.last.pop_front();
-        }
-        self.last.push_back(line);
-    }
-
-    pub(crate) fn text(&self) -> String {
-        self.last.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 }

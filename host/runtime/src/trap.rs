@@ -23,6 +23,20 @@ pub(crate) struct HostFault(pub(crate) String);
 #[error("it was refused something {0} times")]
 pub(crate) struct RefusedTooOften(pub(crate) u32);
 
+/// Ends a call whose component asked to be ended.
+#[derive(Debug, thiserror::Error)]
+#[error("it ended itself with the status {0}")]
+pub(crate) struct Exited(pub(crate) u8);
+
+/// Ends a call that asked a system interface for more than any call gets.
+#[derive(Debug, thiserror::Error)]
+#[error("it asked for {asked} {what}; {most} are the most")]
+pub(crate) struct AskedTooMuch {
+    pub(crate) what: &'static str,
+    pub(crate) asked: u64,
+    pub(crate) most: usize,
+}
+
 /// Classifies an error of a call; `denied_growths` counts refused memory.
 pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     if error.is::<PoolConcurrencyLimitError>() {
@@ -31,8 +45,11 @@ pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     if error.is::<HostFault>() {
         return Ending::Host;
     }
-    if error.is::<RefusedTooOften>() {
+    if error.is::<RefusedTooOften>() || error.is::<AskedTooMuch>() {
         return Ending::Component(TrapClass::Bug);
+    }
+    if error.is::<Exited>() {
+        return Ending::Component(TrapClass::Exit);
     }
     let class = match error.downcast_ref::<Trap>() {
         Some(trap) => class_of(*trap),
@@ -91,5 +108,7 @@ mod tests {
         check(wasmtime::Error::msg("string pointer out of bounds"), 0, component(TrapClass::Abi));
         check(HostFault("x".to_owned()), 0, Ending::Host);
         check(RefusedTooOften(64), 1, component(TrapClass::Bug));
+        check(Exited(0), 1, component(TrapClass::Exit));
+        check(AskedTooMuch { what: "bytes", asked: 2, most: 1 }, 1, component(TrapClass::Bug));
     }
 }

@@ -8,7 +8,8 @@ use super::SecretHandle;
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::{clock, context, description, log, progress, random, secrets};
 use crate::egress::phase::Phase;
-use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX, RANDOM_BYTES_MAX};
+use crate::limits::{LOG_BYTES_MAX, RANDOM_BYTES_MAX};
+use crate::lines::tidy;
 use crate::state::State;
 
 impl types::Host for State {}
@@ -67,28 +68,23 @@ impl log::Host for State {
         message: String,
         fields: Vec<types::Attribute>,
     ) -> wasmtime::Result<()> {
-        if self.lines.written >= LOG_LINES_MAX {
-            self.lines.dropped += 1;
-            return Ok(());
-        }
-        self.lines.written += 1;
-        let mut line = message;
-        for field in fields.iter().filter(|field| !is_sensitive(&field.key)) {
-            if line.len() > LOG_BYTES_MAX {
-                break;
+        let level = match level {
+            log::Level::Trace => tracing::Level::TRACE,
+            log::Level::Debug => tracing::Level::DEBUG,
+            log::Level::Info => tracing::Level::INFO,
+            log::Level::Warn => tracing::Level::WARN,
+            log::Level::Error => tracing::Level::ERROR,
+        };
+        self.lines.emit(level, || {
+            let mut line = message;
+            for field in fields.iter().filter(|field| !is_sensitive(&field.key)) {
+                if line.len() > LOG_BYTES_MAX {
+                    break;
+                }
+                line.push_str(&format!(" {}={}", field.key, field.value));
             }
-            line.push_str(&format!(" {}={}", field.key, field.value));
-        }
-        let line = tidy(&line);
-        let (component, request) = (self.around.component.as_str(), self.around.request_id.as_str());
-        match level {
-            log::Level::Trace => tracing::trace!(target: "guest", component, request.id = request, "{line}"),
-            log::Level::Debug => tracing::debug!(target: "guest", component, request.id = request, "{line}"),
-            log::Level::Info => tracing::info!(target: "guest", component, request.id = request, "{line}"),
-            log::Level::Warn => tracing::warn!(target: "guest", component, request.id = request, "{line}"),
-            log::Level::Error => tracing::error!(target: "guest", component, request.id = request, "{line}"),
-        }
-        self.lines.push(line);
+            line
+        });
         Ok(())
     }
 }
@@ -120,14 +116,20 @@ impl clock::Host for State {
 impl random::Host for State {
     fn bytes(&mut self, len: u32) -> wasmtime::Result<Vec<u8>> {
         let len = usize::try_from(len.min(RANDOM_BYTES_MAX)).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(len + 32);
-        while bytes.len() < len {
-            bytes.extend_from_slice(heddle_core::secret::random_bytes::<32>().as_slice());
-        }
-        bytes.truncate(len);
+        let bytes = random_bytes(len);
         self.lower("random.bytes", &bytes);
         Ok(bytes)
     }
+}
+
+/// So many bytes of the host's generator.
+pub(super) fn random_bytes(len: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len + 32);
+    while bytes.len() < len {
+        bytes.extend_from_slice(heddle_core::secret::random_bytes::<32>().as_slice());
+    }
+    bytes.truncate(len);
+    bytes
 }
 
 impl secrets::Host for State {
@@ -153,14 +155,6 @@ impl secrets::HostSecret for State {
 
 fn is_sensitive(key: &str) -> bool {
     heddle_core::redact::is_secret_name(key)
-}
-
-/// One line without control characters, bounded, references masked.
-fn tidy(text: &str) -> String {
-    let mut line: String =
-        text.chars().take(LOG_BYTES_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    heddle_core::redact::mask_text(&mut line);
-    line
 }
 
 fn millis(duration: Duration) -> u32 {

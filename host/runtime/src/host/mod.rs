@@ -7,6 +7,8 @@ mod events;
 mod fabric;
 mod http;
 mod kv;
+mod stdio;
+pub(crate) mod wasi;
 
 use std::sync::Arc;
 

@@ -33,6 +33,9 @@ use crate::runtime::{Runtime, Settings};
 use crate::services::{Emitted, KvEntry, KvOp, KvPage, Of, PluginServices};
 use crate::state::State;
 
+mod guests;
+mod wasi;
+
 /// A component without anything in it.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
