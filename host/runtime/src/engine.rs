@@ -9,7 +9,7 @@ use wasmtime::{
     WasmBacktraceDetails,
 };
 
-use crate::limits::{MEMORY_BYTES_MAX, TABLE_ELEMENTS_MAX};
+use crate::limits::{CORE_INSTANCES_MAX, MEMORIES_MAX, MEMORY_BYTES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX};
 
 /// How often guests can be interrupted.
 const TICK: Duration = Duration::from_millis(10);
@@ -72,7 +72,9 @@ fn config() -> Config {
     config.wasm_component_model(true);
     config.concurrency_support(false);
     config.wasm_memory64(false);
-    config.wasm_multi_memory(false);
+    // For what the engine itself puts between the modules of a composed component. Modules of a guest that use it are
+    // refused before they are compiled, see `load::validate`.
+    config.wasm_multi_memory(true);
     // Off also because it keeps results the same on every machine.
     config.wasm_relaxed_simd(false);
     config.wasm_tail_call(false);
@@ -93,15 +95,17 @@ fn config() -> Config {
 fn pool(instances: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
-        .total_core_instances(instances.saturating_mul(4))
-        .total_memories(instances)
-        .total_tables(instances.saturating_mul(2))
+        // Each instance may have as many as one is allowed, so that a composed component takes nothing from others. Core
+        // instances are only counted. A memory reserves 4 GiB of addresses, and takes no memory until it is used.
+        .total_core_instances(instances.saturating_mul(CORE_INSTANCES_MAX))
+        .total_memories(instances.saturating_mul(MEMORIES_MAX))
+        .total_tables(instances.saturating_mul(TABLES_MAX))
         .total_stacks(instances)
         .max_component_instance_size(2 << 20)
         .max_core_instance_size(1 << 20)
-        .max_core_instances_per_component(16)
-        .max_memories_per_component(1)
-        .max_tables_per_component(4)
+        .max_core_instances_per_component(CORE_INSTANCES_MAX)
+        .max_memories_per_component(MEMORIES_MAX)
+        .max_tables_per_component(TABLES_MAX)
         .max_memory_size(MEMORY_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_unused_warm_slots(64)

@@ -17,6 +17,12 @@ pub(crate) const CALL_ANSWER_BYTES_MAX: usize = 32 << 20;
 pub(crate) const ORG_HELD_BYTES_MAX: usize = 32 << 20;
 pub(crate) const HANDLES_MAX: usize = 1_000;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
+/// Core instances of one component. Composed ones have many: Python has 38 with its libraries and without WASI.
+pub(crate) const CORE_INSTANCES_MAX: u32 = 64;
+/// Memories of one component, which share the bytes that one has. `QuickJS` has 3 without WASI, two of them empty.
+pub(crate) const MEMORIES_MAX: u32 = 4;
+/// Tables of one component.
+pub(crate) const TABLES_MAX: u32 = 4;
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Wall time that no call exceeds, whatever its caller asks for.
 pub(crate) const WALL_MAX: Duration = Duration::from_mins(2);
@@ -136,15 +142,15 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        16
+        CORE_INSTANCES_MAX as usize
     }
 
     fn memories(&self) -> usize {
-        1
+        MEMORIES_MAX as usize
     }
 
     fn tables(&self) -> usize {
-        4
+        TABLES_MAX as usize
     }
 }
 

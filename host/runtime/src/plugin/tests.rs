@@ -33,6 +33,7 @@ use crate::runtime::{Runtime, Settings};
 use crate::services::{Emitted, KvEntry, KvOp, KvPage, Of, PluginServices};
 use crate::state::State;
 
+mod composed;
 mod guests;
 mod wasi;
 
