@@ -5,6 +5,7 @@
 mod bounds;
 mod reach;
 mod services;
+mod system;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
