@@ -43,8 +43,6 @@ pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;
 pub(crate) const WASI_RANDOM_BYTES_MAX: usize = 64 << 10;
 /// Bytes that a guest may write to its standard output or error at a time.
 pub(crate) const WASI_WRITE_BYTES_MAX: usize = 64 << 10;
-/// Pollables that a guest may wait for at the same time: as many as it can have.
-pub(crate) const WASI_POLLABLES_MAX: usize = HANDLES_MAX;
 /// How often a call may ask for a secret by its name; later ones find none.
 pub(crate) const SECRET_LOOKUPS_MAX: u32 = 2_048;
 /// Places of one request that secrets are put in.

@@ -20,7 +20,7 @@ use wasmtime_wasi_io::bindings::wasi::io::{error, poll, streams};
 
 use super::base::random_bytes;
 use super::stdio::LogStream;
-use crate::limits::{WASI_POLLABLES_MAX, WASI_RANDOM_BYTES_MAX};
+use crate::limits::WASI_RANDOM_BYTES_MAX;
 use crate::lines::Stream;
 use crate::state::State;
 use crate::trap::{AskedTooMuch, Exited};
@@ -85,10 +85,7 @@ impl HasData for Table {
 
 impl poll::Host for State {
     async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
-        let asked = pollables.len();
-        if asked > WASI_POLLABLES_MAX {
-            return Err(too_much("pollables at a time", asked as u64, WASI_POLLABLES_MAX));
-        }
+        // There are no more of them than handles: the engine counts each that is lent.
         self.pauses();
         poll::Host::poll(&mut self.table, pollables).await
     }
@@ -170,7 +167,8 @@ impl Pollable for Sleep {
 impl State {
     fn random(&mut self, asked: u64) -> wasmtime::Result<Vec<u8>> {
         let len = usize::try_from(asked).ok().filter(|len| *len <= WASI_RANDOM_BYTES_MAX);
-        let len = len.ok_or_else(|| too_much("random bytes at a time", asked, WASI_RANDOM_BYTES_MAX))?;
+        let too_much = || AskedTooMuch { what: "random bytes at a time", asked, most: WASI_RANDOM_BYTES_MAX };
+        let len = len.ok_or_else(|| wasmtime::Error::new(too_much()))?;
         let bytes = random_bytes(len);
         self.lower("wasi.random", &bytes);
         Ok(bytes)
@@ -301,10 +299,6 @@ impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         Ok(Vec::new())
     }
-}
-
-fn too_much(what: &'static str, asked: u64, most: usize) -> wasmtime::Error {
-    wasmtime::Error::new(AskedTooMuch { what, asked, most })
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -244,16 +244,24 @@ async fn floods_of_handles_end_at_their_limit() {
 
 #[tokio::test]
 async fn a_list_of_pollables_is_bounded() {
-    // The same one, a hundred thousand times.
-    let body = "(drop (memory.grow (i32.const 8)))
-        (local.set $j (call $subscribe (i64.const 0)))
-        (loop $again
-            (i32.store (i32.add (i32.const 65536) (i32.mul (local.get $i) (i32.const 4))) (local.get $j))
-            (local.set $i (i32.add (local.get $i) (i32.const 1)))
-            (br_if $again (i32.lt_u (local.get $i) (i32.const 100000))))
-        (call $poll (i32.const 65536) (i32.const 100000) (i32.const 64)) (i32.const 1)";
-    let class = stopped(&[SUBSCRIBE, POLL], body).await;
-    assert!(matches!(class, TrapClass::Bug | TrapClass::Abi), "{class}");
+    // The same one, so often.
+    let often = |times: usize| {
+        format!(
+            "(local.set $j (call $subscribe (i64.const 0)))
+            (loop $again
+                (i32.store (i32.add (i32.const 65536) (i32.mul (local.get $i) (i32.const 4))) (local.get $j))
+                (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                (br_if $again (i32.lt_u (local.get $i) (i32.const {times}))))
+            (global.set $next (i32.const 131072))
+            (call $poll (i32.const 65536) (i32.const {times}) (i32.const 64))
+            (i32.eq (i32.load (i32.const 68)) (i32.const {times}))"
+        )
+    };
+    assert_eq!(answer(&[SUBSCRIBE, POLL], &often(900)).await, 1);
+    // Each is a handle while the host waits.
+    for times in [1_001, 10_000] {
+        assert_eq!(stopped(&[SUBSCRIBE, POLL], &often(times)).await, TrapClass::Abi);
+    }
 }
 
 #[tokio::test]
