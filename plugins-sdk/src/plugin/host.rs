@@ -116,10 +116,33 @@ pub fn settings<T: DeserializeOwned>(host: &dyn Host) -> Result<T, Fault> {
 #[derive(Debug)]
 pub struct Live;
 
+/// The fault of what the manifest does not ask for.
+///
+/// The checks of features below are constants: what is behind them is not in the component, and neither is its import.
+fn undeclared(capability: &str) -> Fault {
+    fault::denied(format!("the manifest's capabilities have no '{capability}'")).with_code("undeclared")
+}
+
+/// Gives a request its secrets, where the component can name any.
+fn with_secrets<T>(auth: &Auth, then: impl FnOnce(http::Auth<'_>) -> T) -> Result<T, Fault> {
+    if cfg!(feature = "secrets") {
+        return with_auth(auth, then);
+    }
+    match auth {
+        Auth::None => Ok(then(http::Auth::None)),
+        Auth::Session(name) => Ok(then(http::Auth::Session(name.clone().into_owned()))),
+        Auth::Basic { .. } | Auth::Inject(_) => Err(undeclared("secrets")),
+    }
+}
+
 impl Host for Live {
     fn send(&self, target: &str, request: Request, auth: Auth) -> Result<Response, Fault> {
-        let target = http::open(target)?;
-        with_auth(&auth, |auth| target.send(&request, &auth))?
+        if cfg!(feature = "http") {
+            let target = http::open(target)?;
+            with_secrets(&auth, |auth| target.send(&request, &auth))?
+        } else {
+            Err(undeclared("http"))
+        }
     }
     fn send_all(
         &self,
@@ -128,8 +151,12 @@ impl Host for Live {
         auth: Auth,
         parallel: u8,
     ) -> Vec<Result<Response, Fault>> {
-        let sent = http::open(target)
-            .and_then(|target| with_auth(&auth, |auth| target.send_all(&requests, &auth, parallel)));
+        let sent = if cfg!(feature = "http") {
+            http::open(target)
+                .and_then(|target| with_secrets(&auth, |auth| target.send_all(&requests, &auth, parallel)))
+        } else {
+            Err(undeclared("http"))
+        };
         match sent {
             Ok(answers) => answers,
             Err(fault) => requests.iter().map(|_| Err(fault.clone())).collect(),
@@ -139,26 +166,32 @@ impl Host for Live {
         serde_json::from_str(&context::config()).unwrap_or_default()
     }
     fn kv_get(&self, key: &str) -> Result<Option<Stored>, Fault> {
-        kv::get(key)
+        if cfg!(feature = "kv") { kv::get(key) } else { Err(undeclared("kv")) }
     }
     fn kv_set(&self, key: &str, value: &[u8], ttl_s: Option<u32>) -> Result<(), Fault> {
-        kv::set(key, value, ttl_s)
+        if cfg!(feature = "kv") { kv::set(key, value, ttl_s) } else { Err(undeclared("kv")) }
     }
     fn kv_delete(&self, key: &str) -> Result<(), Fault> {
-        kv::delete(key)
+        if cfg!(feature = "kv") { kv::delete(key) } else { Err(undeclared("kv")) }
     }
     fn kv_transact(&self, ops: &[Op]) -> Result<bool, Fault> {
-        kv::transact(ops)
+        if cfg!(feature = "kv") { kv::transact(ops) } else { Err(undeclared("kv")) }
     }
     fn kv_list(&self, prefix: &str, cursor: Option<&str>, limit: u32) -> Result<Page, Fault> {
-        kv::list(prefix, cursor, limit)
+        if cfg!(feature = "kv") { kv::list(prefix, cursor, limit) } else { Err(undeclared("kv")) }
     }
     fn call(&self, operation: &str, params: &Value) -> Result<Value, Fault> {
+        if !cfg!(feature = "fabric") {
+            return Err(undeclared("fabric.call"));
+        }
         let answer = fabric::call(operation, &params.to_string())?;
         serde_json::from_str(&answer)
             .map_err(|error| fault::generic(format!("the answer of '{operation}' is not JSON: {error}")))
     }
     fn emit(&self, events: &[Event]) -> Result<(), Fault> {
+        if !cfg!(feature = "events") {
+            return Err(undeclared("events.emit"));
+        }
         let events: Vec<events::Emitted> = events
             .iter()
             .map(|event| events::Emitted {
