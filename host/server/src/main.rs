@@ -64,6 +64,9 @@ enum Command {
     Openapi,
     /// Prints the table of all settings.
     Settings,
+    /// What authors of plugins do: start, build, check, call, pack, try out. It needs no server and no settings.
+    #[command(subcommand)]
+    Plugin(heddle_author::Command),
     /// Compiles one component from standard input to standard output.
     #[command(hide = true)]
     PluginCompile,
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Some(Command::Doctor) => doctor(),
         Some(Command::Settings) => settings().map(|()| true),
+        Some(Command::Plugin(command)) => plugin(command),
         command => run(command.unwrap_or(Command::Serve)).map(|()| true),
     };
     match done {
@@ -156,7 +160,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             }
             Command::User(command) => user(&config, command).await,
             Command::Openapi => openapi(config).await,
-            Command::PluginCompile | Command::Doctor | Command::Settings => {
+            Command::PluginCompile | Command::Doctor | Command::Settings | Command::Plugin(_) => {
                 unreachable!("they were taken before the configuration was read")
             }
         }
@@ -216,6 +220,10 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
             anyhow::bail!("interrupted")
         }
     }
+}
+
+fn plugin(command: heddle_author::Command) -> anyhow::Result<bool> {
+    heddle_author::run(command, compiler()?, &mut std::io::stdout())
 }
 
 /// Looks at the settings too, so they are not read before it.

@@ -1,0 +1,135 @@
+//! The folder of a plugin: what its author writes, and the cache `.heddle` beside it.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use heddle_marketplace::manifest::Capabilities;
+use heddle_marketplace::{MANIFEST, MANIFEST_BYTES_MAX, PublisherKey};
+use serde_json::Value;
+
+use crate::tool::read_bounded;
+use crate::watch;
+
+/// What a plugin is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    Rust,
+    #[value(name = "js")]
+    JavaScript,
+    Python,
+}
+
+impl Language {
+    const ALL: [Self; 3] = [Self::Rust, Self::JavaScript, Self::Python];
+
+    /// The file by which a folder is seen to be of this language, which holds or leads to the source.
+    pub(crate) fn source(self) -> &'static str {
+        match self {
+            Self::Rust => "src/lib.rs",
+            Self::JavaScript => "src/plugin.js",
+            Self::Python => "src/plugin.py",
+        }
+    }
+}
+
+/// An import that needs a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Import {
+    /// Name of the feature of the SDK.
+    pub(crate) feature: &'static str,
+    pub(crate) interface: &'static str,
+}
+
+impl Import {
+    pub(crate) fn of(asked: &Capabilities) -> Vec<Self> {
+        let all = [
+            ("http", "heddle:host/http", !asked.http.is_empty()),
+            ("secrets", "heddle:host/secrets", asked.secrets.is_any()),
+            ("kv", "heddle:plugin/kv", asked.kv.is_some()),
+            ("fabric", "heddle:plugin/fabric", !asked.called().is_empty()),
+            ("events", "heddle:plugin/events", !asked.emitted().is_empty()),
+        ];
+        let wanted = all.into_iter().filter(|(_, _, is_wanted)| *is_wanted);
+        wanted.map(|(feature, interface, _)| Self { feature, interface }).collect()
+    }
+}
+
+/// A plugin of its author.
+#[derive(Debug)]
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    pub(crate) language: Language,
+}
+
+impl Project {
+    pub(crate) fn open(root: &Path) -> anyhow::Result<Self> {
+        let root = root.canonicalize().with_context(|| format!("there is no folder '{}'", root.display()))?;
+        if !root.join(MANIFEST).is_file() {
+            bail!(
+                "'{}' has no {MANIFEST}; 'heddle plugin new NAME' makes a plugin, and --project names its folder",
+                root.display()
+            );
+        }
+        let is_there = |language: &Language| root.join(language.source()).is_file();
+        let Some(language) = Language::ALL.into_iter().find(is_there) else {
+            let sources = Language::ALL.map(Language::source);
+            bail!("'{}' has none of the sources {}", root.display(), sources.join(", "));
+        };
+        Ok(Self { root, language })
+    }
+
+    /// The folder of what can be made again, made when it is missing.
+    pub(crate) fn cache(&self) -> anyhow::Result<PathBuf> {
+        let cache = self.root.join(".heddle");
+        std::fs::create_dir_all(&cache).with_context(|| format!("'{}' cannot be made", cache.display()))?;
+        Ok(cache)
+    }
+
+    /// Where the component is, once it was built.
+    pub(crate) fn component(&self) -> PathBuf {
+        self.root.join(".heddle/component.wasm")
+    }
+
+    /// The text of the manifest as its author wrote it.
+    pub(crate) fn manifest(&self) -> anyhow::Result<Vec<u8>> {
+        read_bounded(&self.root.join(MANIFEST), MANIFEST_BYTES_MAX)
+    }
+
+    /// The same as a value. What it says is judged when it is packed.
+    pub(crate) fn manifest_value(&self) -> anyhow::Result<Value> {
+        serde_json::from_slice(&self.manifest()?).with_context(|| format!("{MANIFEST} is not JSON"))
+    }
+
+    /// What the plugin imports beyond what every component may.
+    pub(crate) fn imports(&self) -> anyhow::Result<Vec<Import>> {
+        let Some(asked) = self.manifest_value()?.get("capabilities").cloned() else { return Ok(Vec::new()) };
+        let asked = serde_json::from_value(asked).with_context(|| format!("'capabilities' of {MANIFEST}"))?;
+        Ok(Import::of(&asked))
+    }
+
+    /// The id that the manifest gives.
+    pub(crate) fn id(&self) -> anyhow::Result<String> {
+        let manifest = self.manifest_value()?;
+        manifest["id"].as_str().map(str::to_owned).with_context(|| format!("{MANIFEST} has no 'id'"))
+    }
+
+    /// The key for development, made when it is first needed.
+    pub(crate) fn key(&self) -> anyhow::Result<PublisherKey> {
+        let path = self.cache()?.join("development.key");
+        if !path.exists() {
+            PublisherKey::generate(&self.id()?)?.save(&path)?;
+        }
+        PublisherKey::load(&path)
+            .with_context(|| format!("'{}' is not accepted; remove it to get a new one", path.display()))
+    }
+
+    /// Whether the component is missing, or older than a file of the author.
+    pub(crate) fn is_stale(&self) -> anyhow::Result<bool> {
+        let Ok(built) = self.component().metadata().and_then(|metadata| metadata.modified()) else {
+            return Ok(true);
+        };
+        Ok(watch::files(&self.root)?.values().any(|changed: &SystemTime| *changed > built))
+    }
+}
