@@ -185,10 +185,8 @@ fn next(written: &str, number: i64) -> anyhow::Result<String> {
 
 /// Adds a key to a server's list of trusted keys, which it reads at each package.
 fn trust(path: &Path, key: &PublisherKey, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut trusted = match path.exists() {
-        true => parse_trusted_keys(&read_bounded(path, TRUSTED_BYTES_MAX)?)?,
-        false => Vec::new(),
-    };
+    let mut trusted =
+        if path.exists() { parse_trusted_keys(&read_bounded(path, TRUSTED_BYTES_MAX)?)? } else { Vec::new() };
     let own = key.trusted_for_own();
     if trusted.iter().any(|known| known.key == own.key) {
         return Ok(());

@@ -11,7 +11,7 @@ use heddle_marketplace::{
     MANIFEST, MANIFEST_BYTES_MAX, PublisherKey, SIGNATURE, Verified, in_words, judge_schemas, write_archive,
     write_dir,
 };
-use heddle_runtime::Compiler;
+use heddle_runtime::{CompileError, Compiler, LoadError};
 
 use crate::command::At;
 use crate::project::Project;
@@ -63,18 +63,17 @@ pub(crate) fn verified_as(
 
 /// Judges the plugin as a server does that is sent its package. False where it would be refused.
 pub(crate) fn check(project: &Project, compiler: Compiler, out: &mut dyn Write) -> anyhow::Result<bool> {
-    make::fresh(project, out)?;
-    let package = match verified(project, out) {
-        Ok(package) => package,
+    let component = make::fresh(project, out)?;
+    let key = project.key()?;
+    let files = match files(&project.manifest()?, component, &key) {
+        Ok(files) => files,
         Err(error) => return refused(&error, out),
     };
-    let surroundings = Surroundings::default();
-    let checked = session::block_on(async {
-        let services = host::Services::new(&surroundings, package.manifest())?;
-        session::Session::open(project, &package, compiler, services).await.map(drop)
-    })?;
-    if let Err(error) = checked {
-        return refused(&error, out);
+    let package = Verified::from_files(files, &[key.trusted()])?;
+    let services = host::Services::new(&Surroundings::default(), package.manifest())?;
+    match session::block_on(session::Session::open(project, &package, compiler, services))? {
+        Err(error) if is_refusal(&error) => return refused(&error, out),
+        opened => drop(opened?),
     }
     let manifest = package.manifest();
     writeln!(
@@ -86,6 +85,14 @@ pub(crate) fn check(project: &Project, compiler: Compiler, out: &mut dyn Write) 
     )?;
     say_words(manifest, out)?;
     Ok(true)
+}
+
+/// Whether the plugin is at fault, and not this machine.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<LoadError>() {
+        None | Some(LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_))) => false,
+        Some(_) => true,
+    }
 }
 
 fn refused(error: &anyhow::Error, out: &mut dyn Write) -> anyhow::Result<bool> {

@@ -176,9 +176,10 @@ impl Call {
             let params = if self.params.is_null() { json!({}) } else { self.params.clone() };
             let (done, unknown) = replay.during(session.act(&self.action, &params, &settings)).await?;
             let (found, costs) = (show::outcome_of(&done.outcome), show::costs(&session, &done));
-            let problem = match unknown.is_empty() {
-                true => misfit(&self.expect, &found),
-                false => Some(format!("  requests that were not recorded: {}", unknown.join(", "))),
+            let problem = if unknown.is_empty() {
+                misfit(&self.expect, &found)
+            } else {
+                Some(format!("  requests that were not recorded: {}", unknown.join(", ")))
             };
             Ok((problem, costs))
         })?

@@ -85,7 +85,8 @@ impl Session {
             code_cache_dir: cache.join("code"),
             code_cache_key: code_key(&cache.join("code.key"))?,
             compiler,
-            extra_networks: Vec::new(),
+            // Targets on this very machine need both.
+            extra_networks: networks(),
             plugin_networks: networks(),
             denied_networks: Vec::new(),
             pooling_instances: INSTANCES,

@@ -33,11 +33,9 @@ pub(crate) fn new(folder: &Path, language: Language, out: &mut dyn Write) -> any
         std::fs::write(path, text)?;
     }
     if language == Language::Rust {
-        write_sdk(&{
-            let cache = folder.join(".heddle");
-            std::fs::create_dir(&cache)?;
-            cache
-        })?;
+        let cache = folder.join(".heddle");
+        std::fs::create_dir(&cache)?;
+        write_sdk(&cache)?;
     }
     writeln!(
         out,

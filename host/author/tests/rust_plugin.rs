@@ -1,4 +1,5 @@
 //! A plugin in Rust, from an empty folder to its first call, with the program that authors have.
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -49,29 +50,37 @@ fn answer(text: &str) -> Value {
     serde_json::from_str(&text[begin..end + 2]).unwrap()
 }
 
+/// One test: what the SDK needs takes most of a minute to build, once for each folder.
 #[test]
-fn an_empty_folder_becomes_a_plugin_that_is_called_packed_and_refused_for_what_it_lacks() {
+fn an_empty_folder_becomes_a_plugin_that_is_called_packed_refused_for_what_it_lacks_and_recorded() {
     let folder = tempfile::tempdir().unwrap();
     works(folder.path(), &["new", "greeter"]);
     let plugin = folder.path().join("greeter");
     works(&plugin, &["build"]);
+    let manifest = std::fs::read(plugin.join("manifest.json")).unwrap();
+    is_called_and_packed(&plugin);
+    std::fs::write(plugin.join("manifest.json"), manifest).unwrap();
+    is_recorded_and_replayed(&plugin);
+}
 
-    let words = works(&plugin, &["check"]);
+/// Each answer and each refusal is the one of a server.
+fn is_called_and_packed(plugin: &Path) {
+    let words = works(plugin, &["check"]);
     assert!(words.contains("keeps up to 65536 bytes") && words.contains("action 'greet'"), "{words}");
 
     let ada = ["call", "greet", "--params", r#"{"name": "Ada"}"#];
-    let text = works(&plugin, &ada);
+    let text = works(plugin, &ada);
     assert_eq!(answer(&text), serde_json::json!({ "text": "Good day, Ada!", "times": 1 }));
     assert!(text.contains("kv: set 'Ada' to 1 bytes"), "{text}");
-    let again = works(&plugin, &[&ada[..], &["--stored", "Ada=41", "--setting", "greeting=Hi"]].concat());
+    let again = works(plugin, &[&ada[..], &["--stored", "Ada=41", "--setting", "greeting=Hi"]].concat());
     assert_eq!(answer(&again), serde_json::json!({ "text": "Hi, Ada!", "times": 42 }));
 
-    fails(&plugin, &["call", "bow"], "it has: greet");
-    fails(&plugin, &["call", "greet"], "\"name\" is a required property");
-    fails(&plugin, &[&ada[..], &["--setting", "greting=Hi"]].concat(), "settings");
-    fails(&plugin, &[&ada[..], &["--secret", "key=x"]].concat(), "declares no secret 'key'");
+    fails(plugin, &["call", "bow"], "it has: greet");
+    fails(plugin, &["call", "greet"], "\"name\" is a required property");
+    fails(plugin, &[&ada[..], &["--setting", "greting=Hi"]].concat(), "settings");
+    fails(plugin, &[&ada[..], &["--secret", "key=x"]].concat(), "declares no secret 'key'");
 
-    works(&plugin, &["pack"]);
+    works(plugin, &["pack"]);
     let key = PublisherKey::load(&plugin.join(".heddle/development.key")).unwrap();
     let archive = std::fs::read(plugin.join("dist/greeter-0.1.0.zip")).unwrap();
     let package = Verified::open_archive(&archive, &[key.trusted_for_own()]).unwrap();
@@ -80,10 +89,10 @@ fn an_empty_folder_becomes_a_plugin_that_is_called_packed_and_refused_for_what_i
         ("greeter", "greeter")
     );
 
-    with_manifest(&plugin, |manifest| manifest["actions"] = serde_json::json!([]));
-    fails(&plugin, &["check"], "the manifest declares no actions");
-    with_manifest(&plugin, |manifest| manifest["colour"] = serde_json::json!("green"));
-    fails(&plugin, &["check"], "colour");
+    with_manifest(plugin, |manifest| manifest["actions"] = serde_json::json!([]));
+    fails(plugin, &["check"], "the manifest declares no actions");
+    with_manifest(plugin, |manifest| manifest["colour"] = serde_json::json!("green"));
+    fails(plugin, &["check"], "colour");
 }
 
 /// A target of the plugin: answers so many requests, and returns their heads.
@@ -137,33 +146,30 @@ impl Action for Greet {
 }
 "#;
 
-#[test]
-fn a_call_is_recorded_without_its_secret_and_needs_no_target_from_then_on() {
-    let folder = tempfile::tempdir().unwrap();
-    works(folder.path(), &["new", "asker"]);
-    let plugin = folder.path().join("asker");
+/// A call is recorded without its secret, and needs no target from then on.
+fn is_recorded_and_replayed(plugin: &Path) {
     std::fs::remove_dir_all(plugin.join("calls")).unwrap();
     std::fs::write(plugin.join("src/lib.rs"), ASKS).unwrap();
     let (url, served) = target(1);
-    with_manifest(&plugin, |manifest| {
+    with_manifest(plugin, |manifest| {
         manifest["capabilities"] = serde_json::json!({
             "http": [{ "name": "api", "origin": url, "methods": ["GET"], "paths": ["/v1/*"], "private": true }],
             "secrets": [{ "name": "key", "target": "api", "places": ["header:x-key"] }],
         });
     });
-    fails(&plugin, &["test"], "no recorded call");
+    fails(plugin, &["test"], "no recorded call");
     let call = ["greet", "--params", r#"{"name": "x"}"#, "--secret", "key=canary-5e1f"];
-    let text = works(&plugin, &[&["record", "bo"], &call[..]].concat());
+    let text = works(plugin, &[&["record", "bo"], &call[..]].concat());
     assert!(text.contains("http: GET /v1/name: 200"), "{text}");
     assert!(served.join().unwrap()[0].contains("x-key: canary-5e1f"), "the target gets the secret");
     let path = plugin.join("calls/bo.json");
     let recorded = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains("canary-5e1f") && !recorded.contains("canary-5e1f"), "{text} {recorded}");
-    fails(&plugin, &[&["record", "bo"], &call[..]].concat(), "is there already");
+    fails(plugin, &[&["record", "bo"], &call[..]].concat(), "is there already");
 
-    works(&plugin, &["test"]);
+    works(plugin, &["test"]);
     std::fs::write(&path, recorded.replace("\"text\": \"Bo\"", "\"text\": \"Al\"")).unwrap();
-    fails(&plugin, &["test"], "expected: {\"output\":{\"text\":\"Al\"");
+    fails(plugin, &["test"], "expected: {\"output\":{\"text\":\"Al\"");
     std::fs::write(&path, recorded.replace("/v1/name", "/v1/other")).unwrap();
-    fails(&plugin, &["test"], "requests that were not recorded: GET /v1/name");
+    fails(plugin, &["test"], "requests that were not recorded: GET /v1/name");
 }

@@ -73,8 +73,11 @@ fn has_target() -> anyhow::Result<bool> {
         .context(NO_CARGO)?;
     let folder = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(false) };
-    let is_library = |name: &str| name.starts_with("libstd-") && name.ends_with(".rlib");
-    Ok(entries.flatten().any(|entry| is_library(&entry.file_name().to_string_lossy())))
+    Ok(entries.flatten().any(|entry| {
+        let path = entry.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("libstd-") && path.extension().is_some_and(|ending| ending == "rlib")
+    }))
 }
 
 /// Encodes a module as a component and validates it.
