@@ -1,6 +1,7 @@
 //! One call into a component: a fresh instance, two clocks, and a judgement of
 //! how it ended. Nothing of the instance outlives the call.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -116,6 +117,8 @@ enum End<R> {
 struct Report<R> {
     end: End<R>,
     waited: bool,
+    /// It ended while it waited because it wanted to.
+    pausing: bool,
     denied_growths: u32,
     peak_bytes: usize,
     cpu: Duration,
@@ -207,6 +210,7 @@ impl Shared {
         cpu.stop();
         let state = store.data();
         let (waited, denied_growths, peak_bytes) = (state.waited, state.limiter.denied, state.limiter.peak);
+        let pausing = state.pausing.load(Ordering::Relaxed);
         state.lines.finish();
         let lines = state.lines.text();
         // Its memory is no longer needed, and what follows may have to wait.
@@ -220,7 +224,7 @@ impl Shared {
                 Err(unfit) => End::Unfit(unfit),
             },
         };
-        Ok(Report { end, waited, denied_growths, peak_bytes, cpu: cpu.used(), lines })
+        Ok(Report { end, waited, pausing, denied_growths, peak_bytes, cpu: cpu.used(), lines })
     }
 
     /// Instantiates a component once and loads its exports, which shows whether their types are those of the interface:
@@ -271,6 +275,8 @@ impl Shared {
             clock: self.clock.clone(),
             started: Instant::now(),
             waited: false,
+            pausing: Arc::default(),
+            random_bytes: 0,
             tap: self.tap.clone(),
             files: WasiFilesystemCtx::default(),
         };
@@ -371,7 +377,7 @@ impl Shared {
         );
         let verdict = match class {
             // A component that waited for the device is not to blame for its silence.
-            TrapClass::Wall if report.waited => Verdict::Open,
+            TrapClass::Wall if report.waited && !report.pausing => Verdict::Open,
             TrapClass::Abi => Verdict::Failed { points: 3, blame: Blame::Border },
             // It was stopped for its refusals.
             TrapClass::Bug if was_refused_too_often(&report.end) => sound,

@@ -41,6 +41,12 @@ pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;
 /// Random bytes that a guest gets from WASI at a time, which has no way to give fewer than were asked for. Browsers have
 /// the same bound.
 pub(crate) const WASI_RANDOM_BYTES_MAX: usize = 64 << 10;
+/// The same in all of a call.
+pub(crate) const WASI_RANDOM_CALL_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a call's standard output and error that are searched for lines.
+pub(crate) const STDIO_BYTES_MAX: usize = 1 << 20;
+/// References of a component's modules that are copied with each instance.
+pub(crate) const PASSIVE_ELEMENTS_MAX: u64 = 10_000;
 /// Bytes that a guest may write to its standard output or error at a time.
 pub(crate) const WASI_WRITE_BYTES_MAX: usize = 64 << 10;
 /// How often a call may ask for a secret by its name; later ones find none.

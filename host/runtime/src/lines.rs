@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::Level;
 
-use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX};
+use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX, STDIO_BYTES_MAX};
 
 /// The lines of one call. The streams of a guest write to them while the call holds them, too.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ struct Inner {
     request_id: String,
     written: usize,
     dropped: usize,
+    /// Bytes of both streams that were searched for ends of lines.
+    searched: usize,
     last: VecDeque<String>,
     stdout: Unfinished,
     stderr: Unfinished,
@@ -57,6 +59,7 @@ impl Lines {
             request_id: request_id.to_owned(),
             written: 0,
             dropped: 0,
+            searched: 0,
             last: VecDeque::new(),
             stdout: Unfinished::default(),
             stderr: Unfinished::default(),
@@ -114,7 +117,9 @@ impl Inner {
     }
 
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        let mut rest = bytes;
+        let mut rest = &bytes[..bytes.len().min(STDIO_BYTES_MAX - self.searched)];
+        self.searched += rest.len();
+        self.dropped += usize::from(rest.len() < bytes.len());
         while self.written < LOG_LINES_MAX {
             let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
                 self.unfinished(stream).extend(rest);
@@ -145,12 +150,18 @@ impl Inner {
     }
 }
 
-/// One line without control characters, bounded, references masked.
+/// One line without characters that control or turn it round, bounded, references masked.
 pub(crate) fn tidy(text: &str) -> String {
+    let end = text.floor_char_boundary(LOG_BYTES_MAX);
     let mut line: String =
-        text.chars().take(LOG_BYTES_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text[..end].chars().map(|c| if c.is_control() || is_turning(c) { ' ' } else { c }).collect();
     heddle_core::redact::mask_text(&mut line);
     line
+}
+
+/// Whether a character ends a line or changes the direction of a text, in what shows it.
+fn is_turning(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -206,5 +217,26 @@ mod tests {
         assert!(lines.text().ends_with("said | last"));
         let (written, dropped) = lines.with(|inner| (inner.written, inner.dropped));
         assert_eq!((written, dropped), (LOG_LINES_MAX, 3));
+    }
+
+    #[test]
+    fn a_line_is_cut_by_bytes_and_turns_nothing_round() {
+        let lines = lines();
+        lines.write(Stream::Stdout, &[0xff; 3 * LOG_BYTES_MAX]);
+        lines.write(Stream::Stdout, b"\n");
+        assert!(lines.text().len() <= LOG_BYTES_MAX, "{}", lines.text().len());
+        lines.write(Stream::Stdout, "a\u{202e}b\u{2028}c\n".as_bytes());
+        assert!(lines.text().ends_with("a b c"));
+    }
+
+    #[test]
+    fn what_has_no_text_is_not_searched_for_ever() {
+        let lines = lines();
+        for _ in 0..2 * STDIO_BYTES_MAX / (64 << 10) {
+            lines.write(Stream::Stdout, &vec![b'\n'; 64 << 10]);
+        }
+        assert_eq!(lines.with(|inner| inner.searched), STDIO_BYTES_MAX);
+        lines.emit(Level::INFO, || "said".to_owned());
+        assert_eq!(lines.text(), "said");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use heddle_marketplace::manifest::{Kind, Manifest};
 use heddle_marketplace::{Schema, Verified, judge_schemas, settings_schema};
 use tokio_util::sync::CancellationToken;
-use wasmparser::{Validator, WasmFeatures};
+use wasmparser::{BinaryReaderError, ElementItems, ElementKind, Parser, Payload, Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
 
@@ -22,6 +22,7 @@ use crate::compile::{self, CompileError};
 use crate::description::Bindings;
 use crate::egress::Facts;
 use crate::exports::{Export as _, Exports};
+use crate::limits::PASSIVE_ELEMENTS_MAX;
 use crate::plugin::Plugin;
 use crate::runtime::Runtime;
 use crate::schemas::Schemas;
@@ -160,8 +161,34 @@ pub(crate) fn validate(bytes: &[u8]) -> Result<(), LoadError> {
         | WasmFeatures::COMPONENT_MODEL;
     Validator::new_with_features(features)
         .validate_all(bytes)
-        .map(drop)
-        .map_err(|error| LoadError::Invalid(error.to_string()))
+        .map_err(|error| LoadError::Invalid(error.to_string()))?;
+    let passive = passive_elements(bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
+    if passive > PASSIVE_ELEMENTS_MAX {
+        return Err(LoadError::Invalid(format!(
+            "its modules have {passive} references in passive segments; {PASSIVE_ELEMENTS_MAX} are the most, as each instance \
+             has them all"
+        )));
+    }
+    Ok(())
+}
+
+/// How many references the passive segments of a component's modules have. They are copied outside of what a memory limit
+/// counts.
+fn passive_elements(bytes: &[u8]) -> Result<u64, BinaryReaderError> {
+    let mut found = 0;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let Payload::ElementSection(segments) = payload? else { continue };
+        for segment in segments {
+            let segment = segment?;
+            if matches!(segment.kind, ElementKind::Passive) {
+                found += u64::from(match segment.items {
+                    ElementItems::Functions(items) => items.count(),
+                    ElementItems::Expressions(_, items) => items.count(),
+                });
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn unlinked(error: wasmtime::Error) -> LoadError {

@@ -1,5 +1,6 @@
 //! What one instance of a component knows and has used: the data of its store.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -57,6 +58,10 @@ pub(crate) struct State {
     /// Whether it called the host at all for something that waits.
     pub(crate) waited: bool,
     pub(crate) tap: Option<Tap>,
+    /// It waits because it wants to, and for nothing outside.
+    pub(crate) pausing: Arc<AtomicBool>,
+    /// Bytes of the generator that it took by system interfaces.
+    pub(crate) random_bytes: usize,
     /// Has no directory: nothing of a file system is reached through it.
     pub(crate) files: WasiFilesystemCtx,
     /// Held while it computes for long; given back whenever it waits.
@@ -69,11 +74,6 @@ impl State {
     /// The component waits for something outside: others may compute meanwhile.
     pub(crate) fn waits(&mut self) {
         self.waited = true;
-        self.pauses();
-    }
-
-    /// The component waits because it wants to: others may compute meanwhile, and its time is its own fault.
-    pub(crate) fn pauses(&mut self) {
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 

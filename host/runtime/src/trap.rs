@@ -48,8 +48,10 @@ pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     if error.is::<RefusedTooOften>() || error.is::<AskedTooMuch>() {
         return Ending::Component(TrapClass::Bug);
     }
-    if error.is::<Exited>() {
-        return Ending::Component(TrapClass::Exit);
+    if let Some(exited) = error.downcast_ref::<Exited>() {
+        // Runtimes that get no memory say so and end themselves.
+        let is_starved = denied_growths > 0 && exited.0 != 0;
+        return Ending::Component(if is_starved { TrapClass::Resource } else { TrapClass::Exit });
     }
     let class = match error.downcast_ref::<Trap>() {
         Some(trap) => class_of(*trap),
@@ -109,6 +111,8 @@ mod tests {
         check(HostFault("x".to_owned()), 0, Ending::Host);
         check(RefusedTooOften(64), 1, component(TrapClass::Bug));
         check(Exited(0), 1, component(TrapClass::Exit));
+        check(Exited(2), 0, component(TrapClass::Exit));
+        check(Exited(2), 1, component(TrapClass::Resource));
         check(AskedTooMuch { what: "bytes", asked: 2, most: 1 }, 1, component(TrapClass::Bug));
     }
 }

@@ -122,11 +122,14 @@ impl random::Host for State {
     }
 }
 
+/// Bytes that the generator is asked for at a time.
+const CHUNK: usize = 4 << 10;
+
 /// So many bytes of the host's generator.
 pub(super) fn random_bytes(len: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(len + 32);
+    let mut bytes = Vec::with_capacity(len + CHUNK);
     while bytes.len() < len {
-        bytes.extend_from_slice(heddle_core::secret::random_bytes::<32>().as_slice());
+        bytes.extend_from_slice(heddle_core::secret::random_bytes::<CHUNK>().as_slice());
     }
     bytes.truncate(len);
     bytes

@@ -1,6 +1,9 @@
 //! System interfaces for plugins of languages whose toolchains import them. There is nothing behind them that the other
 //! interfaces do not give as well: no files, no sockets, no environment.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,9 +23,9 @@ use wasmtime_wasi_io::bindings::wasi::io::{error, poll, streams};
 
 use super::base::random_bytes;
 use super::stdio::LogStream;
-use crate::limits::WASI_RANDOM_BYTES_MAX;
+use crate::limits::{WASI_RANDOM_BYTES_MAX, WASI_RANDOM_CALL_BYTES_MAX};
 use crate::lines::Stream;
-use crate::state::State;
+use crate::state::{HeldTurn, State};
 use crate::trap::{AskedTooMuch, Exited};
 
 /// What [`add_to_linker`] links. Sockets and HTTP are not among it.
@@ -86,15 +89,15 @@ impl HasData for Table {
 impl poll::Host for State {
     async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         // There are no more of them than handles: the engine counts each that is lent.
-        self.pauses();
-        poll::Host::poll(&mut self.table, pollables).await
+        let (turn, pausing) = (Arc::clone(&self.turn), Arc::clone(&self.pausing));
+        paused(&turn, &pausing, poll::Host::poll(&mut self.table, pollables)).await
     }
 }
 
 impl poll::HostPollable for State {
     async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
-        self.pauses();
-        poll::HostPollable::block(&mut self.table, pollable).await
+        let (turn, pausing) = (Arc::clone(&self.turn), Arc::clone(&self.pausing));
+        paused(&turn, &pausing, poll::HostPollable::block(&mut self.table, pollable)).await
     }
 
     async fn ready(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<bool> {
@@ -104,6 +107,20 @@ impl poll::HostPollable for State {
     fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
         poll::HostPollable::drop(&mut self.table, pollable)
     }
+}
+
+/// Waits because the guest wants to. Where there is something to wait for, others may compute meanwhile, and a call that ends in
+/// such a wait is the guest's fault.
+async fn paused<T>(turn: &HeldTurn, pausing: &AtomicBool, wait: impl Future<Output = T>) -> T {
+    let mut wait = std::pin::pin!(wait);
+    if let Poll::Ready(done) = futures::poll!(&mut wait) {
+        return done;
+    }
+    drop(turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+    pausing.store(true, Ordering::Relaxed);
+    let done = wait.await;
+    pausing.store(false, Ordering::Relaxed);
+    done
 }
 
 impl wall_clock::Host for State {
@@ -156,8 +173,7 @@ struct Sleep {
 impl Pollable for Sleep {
     async fn ready(&mut self) {
         match self.until {
-            // Its turn is given to others even where there is nothing to wait for: guests poll so in loops.
-            Some(until) if until <= Instant::now() => tokio::task::yield_now().await,
+            Some(until) if until <= Instant::now() => {}
             Some(until) => tokio::time::sleep_until(until).await,
             None => std::future::pending().await,
         }
@@ -169,6 +185,12 @@ impl State {
         let len = usize::try_from(asked).ok().filter(|len| *len <= WASI_RANDOM_BYTES_MAX);
         let too_much = || AskedTooMuch { what: "random bytes at a time", asked, most: WASI_RANDOM_BYTES_MAX };
         let len = len.ok_or_else(|| wasmtime::Error::new(too_much()))?;
+        self.random_bytes += len;
+        if self.random_bytes > WASI_RANDOM_CALL_BYTES_MAX {
+            let (asked, most) =
+                (u64::try_from(self.random_bytes).unwrap_or(u64::MAX), WASI_RANDOM_CALL_BYTES_MAX);
+            return Err(wasmtime::Error::new(AskedTooMuch { what: "random bytes in a call", asked, most }));
+        }
         let bytes = random_bytes(len);
         self.lower("wasi.random", &bytes);
         Ok(bytes)

@@ -140,7 +140,9 @@ async fn a_flood_of_output_is_dropped_and_the_guest_goes_on() {
         (i32.load8_u (i32.const 64))";
     let text = logged(&[STDOUT, WRITE], body).await;
     let longest = "x".repeat(crate::limits::LOG_BYTES_MAX);
-    assert_eq!(text, vec![longest; 20].join(" | "));
+    // Of the bytes that are searched, the first write has line feeds alone.
+    let lines = crate::limits::STDIO_BYTES_MAX / (64 << 10) - 1;
+    assert_eq!(text, vec![longest; lines].join(" | "));
 }
 
 #[tokio::test]
@@ -213,6 +215,54 @@ async fn a_guest_that_oversleeps_is_cut_and_to_blame() {
         let ended = lab.act_within(Duration::from_millis(20)).await;
         assert!(matches!(ended, Err(CallError::Suspended { .. })), "{ended:?}");
     }
+}
+
+/// It computes for so long that it needs a turn, and then sleeps.
+#[tokio::test]
+async fn a_guest_that_computes_and_oversleeps_is_to_blame_too() {
+    let body = format!(
+        "(loop $again
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $again (i32.lt_u (local.get $i) (i32.const 100000000))))
+        {HOUR}"
+    );
+    let lab = Lab::with_guest(&component(&[SUBSCRIBE, BLOCK], &body));
+    for _ in 0..40 {
+        match lab.act_within(Duration::from_millis(400)).await {
+            Err(CallError::Trap { .. }) => {}
+            Err(CallError::Suspended { .. }) => return,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it is never suspended");
+}
+
+#[tokio::test]
+async fn a_time_that_is_over_is_ready_at_once() {
+    const READY: Called = ("ready", "wasi:io/poll", "[method]pollable.ready", "(param i32) (result i32)");
+    assert_eq!(answer(&[SUBSCRIBE, READY], "(call $ready (call $subscribe (i64.const 0)))").await, 1);
+    assert_eq!(
+        answer(&[SUBSCRIBE, READY], "(call $ready (call $subscribe (i64.const 3600000000000)))").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn random_bytes_of_a_call_are_bounded() {
+    let body = "(loop $again (call $random (i64.const 65536) (i32.const 64)) (br $again)) (unreachable)";
+    let class = stopped(&[RANDOM], body).await;
+    // Its memory may end first.
+    assert!(matches!(class, TrapClass::Bug | TrapClass::Panic | TrapClass::Resource), "{class:?}");
+}
+
+#[test]
+fn passive_segments_are_bounded() {
+    let module =
+        |items: usize| format!("(component (core module (func $f) (elem func {})))", "$f ".repeat(items));
+    let judge = |items: usize| crate::load::validate(&wat::parse_str(module(items)).unwrap());
+    assert!(judge(10_000).is_ok());
+    let refused = judge(10_001).unwrap_err().to_string();
+    assert!(refused.contains("10000 are the most"), "{refused}");
 }
 
 /// More guests sleep than there are threads, and another call is made all the same.
