@@ -63,10 +63,16 @@ pub fn pack(
 
 /// Writes a package as a folder, in place of the one that may be there. A reader
 /// sees the old one, none, or the new one, never a mixture.
+///
+/// # Errors
+/// What is there is no package: a folder of something else is not replaced.
 pub fn write_dir(files: &BTreeMap<String, Vec<u8>>, dir: &Path) -> std::io::Result<()> {
     let parent = dir.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = dir.file_name().ok_or_else(|| std::io::Error::other("the folder needs a name"))?;
     std::fs::create_dir_all(parent)?;
+    if dir.exists() && !(dir.join(MANIFEST).is_file() && dir.join(SIGNATURE).is_file()) {
+        return Err(std::io::Error::other("what is there is no package, and is not replaced"));
+    }
     let staging = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     if staging.exists() {
         std::fs::remove_dir_all(&staging)?;
@@ -80,4 +86,30 @@ pub fn write_dir(files: &BTreeMap<String, Vec<u8>>, dir: &Path) -> std::io::Resu
         std::fs::remove_dir_all(dir)?;
     }
     std::fs::rename(&staging, dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_package_is_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("acme-1.0.0");
+        let package = |text: &str| {
+            BTreeMap::from([
+                (MANIFEST.to_owned(), text.as_bytes().to_vec()),
+                (SIGNATURE.to_owned(), b"{}".to_vec()),
+            ])
+        };
+        write_dir(&package("old"), &dir).unwrap();
+        write_dir(&package("new"), &dir).unwrap();
+        assert_eq!(std::fs::read(dir.join(MANIFEST)).unwrap(), b"new");
+        let work = home.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        std::fs::write(work.join(MANIFEST), "mine").unwrap();
+        let refused = write_dir(&package("new"), &work).unwrap_err().to_string();
+        assert!(refused.contains("no package"), "{refused}");
+        assert_eq!(std::fs::read(work.join(MANIFEST)).unwrap(), b"mine");
+    }
 }

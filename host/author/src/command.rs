@@ -86,7 +86,7 @@ pub fn run(command: Command, compiler: Compiler, out: &mut dyn Write) -> anyhow:
         }
         Command::Sign { key, folder } => package::sign_folder(&key, &folder, out)?,
         Command::Pack(arguments) => package::pack(&arguments, out)?,
-        Command::Dev(arguments) => dev::dev(&arguments, out)?,
+        Command::Dev(arguments) => return dev::dev(&arguments, out),
     }
     Ok(true)
 }

@@ -67,19 +67,17 @@ struct Round {
 }
 
 /// Builds and sends the plugin, and again after each change. What fails is printed, and mended by the next change.
-pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<bool> {
     let project = arguments.at.open()?;
     let key = project.key()?;
-    if let Some(path) = &arguments.trusted_keys {
-        trust(path, &key, out)?;
-    }
+    let server = Server::at(&arguments.url, &arguments.token)?;
     let mut settings = Map::new();
     for (name, text) in pairs("--setting", &arguments.settings)? {
         settings.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| text.into()));
     }
     let call = arguments.call.clone().map(|action| anyhow::Ok((action, params(&arguments.params)?)));
     let round = Round {
-        server: Server::at(&arguments.url, &arguments.token)?,
+        server,
         key,
         settings,
         yes: arguments.yes,
@@ -87,6 +85,9 @@ pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<()> {
         clock: Clock::default(),
         project,
     };
+    if let Some(path) = &arguments.trusted_keys {
+        trust(path, &round.key, out)?;
+    }
     loop {
         let seen = watch::files(&round.project.root)?;
         let done = round.carry_out(out);
@@ -105,7 +106,8 @@ pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 impl Round {
-    fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    /// False where the plugin is not active afterwards, or the call that was asked for failed.
+    fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let component = make::fresh(&self.project, out)?;
         let mut manifest = self.project.manifest_value()?;
@@ -120,17 +122,29 @@ impl Round {
         let state = self.agreed(&id, outcome, out)?;
         writeln!(out, "{id} {version} is {state} after {:.1} s", begun.elapsed().as_secs_f32())?;
         if state != "active" {
-            return Ok(());
+            return Ok(false);
         }
-        let wanted = json!({ "enabled": true, "settings": self.settings });
-        self.server.put(&format!("plugins/{id}/organization"), &wanted)?;
-        let Some((action, params)) = &self.call else { return Ok(()) };
+        self.switch_on(&id)?;
+        let Some((action, params)) = &self.call else { return Ok(true) };
         let body = json!({ "operation_id": format!("plugin.{id}.{action}"), "params": params });
         let run = self.server.post("actions", &body)?;
         let step = &run["steps"][0];
         let came = if step["success"] == true { &step["output"] } else { &step["message"] };
         let state = run["state"].as_str().unwrap_or_default();
         writeln!(out, "{action}: {state} after {:.1} s: {came:#}", begun.elapsed().as_secs_f32())?;
+        Ok(step["success"] == true)
+    }
+
+    /// Switches the plugin on, with the settings that were given in place of those that are there.
+    fn switch_on(&self, id: &str) -> anyhow::Result<()> {
+        let path = format!("plugins/{id}/organization");
+        let there = self.server.get(&path)?;
+        let mut settings = there["settings"].as_object().cloned().unwrap_or_default();
+        settings.extend(self.settings.clone());
+        let wanted = json!({ "enabled": true, "settings": settings });
+        if there["enabled"] != true || there["settings"] != wanted["settings"] {
+            self.server.put(&path, &wanted)?;
+        }
         Ok(())
     }
 

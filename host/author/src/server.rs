@@ -37,7 +37,13 @@ impl Server {
             is_here && base.scheme() == "http",
             "'{url}' is no server of this machine: give http://127.0.0.1:8080, or the near end of an SSH tunnel"
         );
-        let agent = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).build();
+        // A proxy of the environment would see the token.
+        let agent = Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .build();
         Ok(Self {
             agent: agent.into(),
             base: base.join("/api/v1/")?,
