@@ -5,9 +5,9 @@ use std::time::Duration;
 use heddle_marketplace::PublisherKey;
 use serde_json::{Value, json};
 
-use super::{Lab, offered, syncs, until};
+use super::{Lab, offered, syncs};
 use crate::plugins::{agree, change, entry, is_offered, plugin, send};
-use crate::support::{Answer, on_both};
+use crate::support::{Answer, on_both, until};
 
 async fn install(lab: &Lab, body: &Value) -> Answer {
     lab.api.post("/marketplace/plugins/scripted/install", body).await

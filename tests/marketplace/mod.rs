@@ -10,8 +10,6 @@ mod revocations;
 mod sync;
 mod together;
 
-use std::time::{Duration, Instant};
-
 use heddle_marketplace::PublisherKey;
 use serde_json::{Value, json};
 
@@ -99,12 +97,4 @@ async fn syncs(api: &Api, state: &str) -> Value {
 async fn offered(api: &Api, query: &str) -> Vec<String> {
     let list = api.get(&format!("/marketplace/plugins{query}")).await.expect_status(200).body;
     list["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
-}
-
-async fn until(what: &str, look: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !look().await {
-        assert!(began.elapsed() < Duration::from_secs(30), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

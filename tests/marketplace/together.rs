@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::registry::Registry;
-use super::{offered, options, syncs, until};
+use super::{offered, options, syncs};
 use crate::plugins::{agree, archive_of, guest, is_offered, manifest, plugin};
-use crate::support::{Database, Process, on_both};
+use crate::support::{Database, Process, on_both, until};
 
 fn archive(registry: &Registry, version: &str) -> Vec<u8> {
     let mut manifest = manifest("http://127.0.0.1:9");

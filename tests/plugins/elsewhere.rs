@@ -3,15 +3,7 @@
 use serde_json::json;
 
 use super::{Keys, agree, archive_of, change, guest, is_offered, manifest, plugin, send, works};
-use crate::support::{Api, Database, Process};
-
-async fn until(what: &str, look: impl AsyncFn() -> bool) {
-    let began = std::time::Instant::now();
-    while !look().await {
-        assert!(began.elapsed() < std::time::Duration::from_secs(30), "never: {what}");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-}
+use crate::support::{Api, Database, Process, until};
 
 async fn version(api: &Api) -> String {
     plugin(api).await["version"].as_str().unwrap_or_default().to_owned()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heddle_marketplace::PublisherKey;
 use serde_json::{Value, json};
@@ -10,19 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::install::{Store, serving};
-use crate::support::{Api, Database, Process, on_both};
+use crate::support::{Api, Database, Process, on_both, until};
 
 /// A path that only the adapter's routes have.
 const OF_VENDOR: &str = "/gateway-hostile-lab/00000000-0000-4000-8000-000000000001";
-
-/// Waits until this holds.
-pub(super) async fn until(what: &str, look: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !look().await {
-        assert!(began.elapsed() < Duration::from_secs(30), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 /// What the server offers because of the adapter: its version, routes, document and operations.
 async fn offered(api: &Api) -> (Value, bool, bool, bool) {

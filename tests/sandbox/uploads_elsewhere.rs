@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::install::{Store, serving};
-use super::reading::until;
 use super::uploads::{archive, send};
 use crate::operate::{PASSPHRASE, run};
-use crate::support::{Api, Database, PASSWORD, Process, Server, on_both};
+use crate::support::{Api, Database, PASSWORD, Process, Server, on_both, until};
 
 struct Pair {
     a: Process,

@@ -32,6 +32,15 @@ pub(crate) use server::{
 };
 pub(crate) use socket::Socket;
 
+/// Waits until this holds.
+pub(crate) async fn until(what: &str, look: impl AsyncFn() -> bool) {
+    let began = std::time::Instant::now();
+    while !look().await {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "never: {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 /// Runs an async test on `SQLite`, and on `PostgreSQL` when it is there.
 macro_rules! on_both {
     ($(#[$meta:meta])* async fn $name:ident($database:ident: Database) $body:block) => {

@@ -20,9 +20,8 @@ use heddle_plugins::{Actor, Outcome, Standing, install_listed as install_plugin,
 use semver::Version;
 use serde_json::json;
 
-use crate::settings::CatalogSettings;
 use crate::shelf::{Shelf, Shelves, shelf};
-use crate::source::Source;
+use crate::sync::source;
 
 /// What a person asks for.
 #[derive(Debug, Default)]
@@ -82,9 +81,8 @@ pub(crate) async fn install(
     };
     match choice.plugin.kind {
         Kind::Plugin => {
-            let done = install_plugin(Actor::Person(by), opened, Some(creation)).await?;
-            done.answer
-                .ok_or_else(|| Error::internal("an installation that a person asked for has an answer"))
+            let answer = install_plugin(Actor::Person(by), opened, Some(creation)).await?;
+            answer.ok_or_else(|| Error::internal("an installation that a person asked for has an answer"))
         }
         Kind::Adapter => {
             require_known_key(app, &opened).await?;
@@ -99,8 +97,8 @@ pub(crate) async fn install(
     }
 }
 
-/// Refuses an adapter of another key than the one that it is bound to: for plugins a person agrees to that, and for adapters
-/// nobody is asked.
+/// Refuses an adapter of another key than the one that it is bound to: adapters have no consent, in which a person would see
+/// the key.
 async fn require_known_key(app: &App, opened: &Opened) -> Result<(), Error> {
     let (id, keys) = (&opened.package.manifest().id, opened.package.key_ids());
     match find_binding(&app.db, id).await? {
@@ -236,7 +234,7 @@ fn choose<'a>(
     Ok(Choice { shelf, catalog, plugin: listed, version: chosen })
 }
 
-/// Refuses what the catalogue is not good for now. That it has expired, a person may answer for.
+/// Refuses to install while the catalogue cannot be relied on. An expired catalogue is accepted with a person's reason.
 async fn admit(by: &By, shelf: &Shelf, override_reason: Option<String>) -> Result<(), Error> {
     let Err(unfit) = shelf.state.may_install(by.app.clock.now()) else { return Ok(()) };
     let may_override = matches!(unfit, Unfit::Expired { .. });
@@ -296,13 +294,7 @@ impl Choice<'_> {
 
     async fn archive(&self, app: &App) -> Result<Bytes, Error> {
         let listed = &self.version.package;
-        let settings = app.config.of::<CatalogSettings>();
-        let source = settings.url.as_deref().and_then(Source::of).ok_or_else(|| {
-            conflict(
-                "marketplace_not_set",
-                "MARKETPLACE_URL is not set: packages are fetched from there".to_owned(),
-            )
-        })?;
+        let source = source(app)?;
         let failed = |reason: String| Error::Unavailable(format!("the package cannot be fetched: {reason}"));
         let fetched = source.package(app, listed).await.map_err(failed)?;
         let archive = fetched.ok_or_else(|| failed(format!("there is no '{}'", listed.url)))?;

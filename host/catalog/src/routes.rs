@@ -99,7 +99,7 @@ enum KindWord {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CatalogStatus", example = status_example())]
 struct Status {
-    /// `full`: roots, timestamps and revocations; `lower`: one pinned key; `none`: nobody signed it. Null without a catalogue.
+    /// `full`: roots, timestamps and revocations; `lower`: one pinned key; `none`: unsigned. Null without a catalogue.
     assurance: Option<&'static str>,
     catalog_version: Option<u64>,
     /// When the timestamp expires; null in simple modes.

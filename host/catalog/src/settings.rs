@@ -16,7 +16,7 @@ heddle_kernel::settings! {
         root: Option<PathBuf> = "MARKETPLACE_ROOT", "";
         /// Ed25519 public key, 64 hex digits, that signs the bare bytes of the catalogue. Lower assurance: nothing is revoked, and news can be withheld.
         key: Option<String> = "MARKETPLACE_PUBLISHER_PUBLIC_KEY", "";
-        /// Takes a catalogue that nobody signed, where no root and no key is set. Its packages then need a key that a `super_admin` trusts.
+        /// Takes an unsigned catalogue, where no root and no key is set. Its packages then need a key that a `super_admin` trusts.
         allow_unsigned: bool = "MARKETPLACE_ALLOW_UNSIGNED", "false";
         /// Minutes between two updates of the catalogue; 0: only when a `super_admin` asks for one.
         sync_minutes: u32 = "MARKETPLACE_SYNC_MINUTES", "360", from 0 to 10_080;

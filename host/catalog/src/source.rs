@@ -119,7 +119,7 @@ pub(crate) fn read_file(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(problem(error)),
     };
-    // Reading a pipe could wait for ever.
+    // Reading a pipe may never end.
     if !is_file {
         return Err(format!("'{}' is no file", path.display()));
     }

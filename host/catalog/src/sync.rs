@@ -28,7 +28,7 @@ use crate::shelf::{Shelves, state_of};
 use crate::source::Source;
 use crate::trust::Trust;
 
-/// Time of an update as a whole: a server that gives a byte at a time does not hold it for ever.
+/// Time of an update as a whole, also where each file comes slowly.
 const UPDATE_TIMEOUT: Duration = Duration::from_mins(5);
 /// How often an update is begun because another process was faster.
 const TRIES_MAX: u32 = 3;
@@ -95,18 +95,25 @@ impl From<Failure> for Problem {
 /// # Errors
 /// The settings name none.
 fn configured(app: &App) -> Result<(&Trust, Source), Error> {
-    let settings = app.config.of::<CatalogSettings>();
     let trust = Shelves::trust(app)?.ok_or_else(|| Error::Bare {
         status: StatusCode::FORBIDDEN,
         detail: "The catalogue is not synced: no key is pinned. Set MARKETPLACE_ROOT or MARKETPLACE_PUBLISHER_PUBLIC_KEY, or \
-                 MARKETPLACE_ALLOW_UNSIGNED=1 to take a catalogue that nobody signed."
+                 MARKETPLACE_ALLOW_UNSIGNED=1 to take an unsigned catalogue."
             .to_owned(),
     })?;
-    let source = settings.url.as_deref().and_then(Source::of).ok_or_else(|| Error::Conflict {
+    Ok((trust, source(app)?))
+}
+
+/// Where the catalogue and its packages are.
+///
+/// # Errors
+/// 409 where the settings do not say.
+pub(crate) fn source(app: &App) -> Result<Source, Error> {
+    let url = app.config.of::<CatalogSettings>().url.as_deref();
+    url.and_then(Source::of).ok_or_else(|| Error::Conflict {
         kind: "marketplace_not_set",
         message: "MARKETPLACE_URL is not set: it names the address or the folder of the catalogue".to_owned(),
-    })?;
-    Ok((trust, source))
+    })
 }
 
 /// Updates the catalogue once. One that cannot be believed or fetched is no error: the report says why.

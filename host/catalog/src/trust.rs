@@ -18,7 +18,7 @@ pub(crate) enum Trust {
     Root(Vec<u8>),
     /// A pinned key.
     Key([u8; 32]),
-    /// Nobody has to sign.
+    /// No signature is needed.
     Unsigned,
 }
 

@@ -60,13 +60,13 @@ pub(crate) struct Item {
     installed_version: Option<String>,
     /// `version` is newer than the installed one.
     has_update: bool,
-    /// Mean of the stars, from 1 to 5; null where nobody has rated it.
+    /// Mean of the stars, from 1 to 5; null without ratings.
     rating: Option<f64>,
     /// Number of ratings.
     ratings: i64,
 }
 
-/// Who provides it.
+/// The publisher of a plugin.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MarketplacePublisher")]
 struct PublisherView {

@@ -32,11 +32,11 @@ stored_words! {
 }
 
 stored_words! {
-    /// Who vouched for a package.
+    /// Where a package comes from.
     pub enum PackageOrigin {
-        /// A `super_admin`, who sent it, and trusts its key.
+        /// A `super_admin` sent it, and trusts its key.
         Upload = "upload",
-        /// The catalogue, which lists it with its key.
+        /// The catalogue lists it with its key.
         Catalog = "catalog",
     }
 }

@@ -20,7 +20,7 @@ pub struct Ground {
     pub trusted: Vec<TrustedKey>,
     /// Keys that a catalogue listed for what was installed from it: they open what is kept, and nothing that is sent.
     pub listed: Vec<TrustedKey>,
-    /// What may not be installed, or may not run any more.
+    /// Revocations of catalogues.
     pub revoked: Vec<Revocation>,
     /// `id@version` of packages that may serve although a newer version did.
     pub downgrades: Vec<String>,

@@ -9,6 +9,7 @@ use axum::Json as Answer;
 use axum::body::Bytes;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::plugin::{PackageOrigin, PluginState};
+use heddle_inventory::adapters::package_id;
 use heddle_kernel::app::App;
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
@@ -43,17 +44,16 @@ pub(crate) async fn install(by: &By, creation: Creation, archive: Bytes) -> Resu
         Err(error) => return Err(note_refusal(by, &archive, error).await?),
     };
     install_opened(Actor::Person(by), &mut seen, &opened, Some(creation))
-        .await
-        .map(|done| done.answer)?
+        .await?
         .ok_or_else(|| Error::internal("an installation that a person asked for has an answer"))
 }
 
-/// Installs a package of a catalogue.
+/// Installs a package of a catalogue. Returns the answer to the client where one asked for it.
 pub async fn install_listed(
     actor: Actor<'_>,
     opened: Opened,
     creation: Option<Creation>,
-) -> Result<Installed, Error> {
+) -> Result<Option<Response>, Error> {
     let turns = Turns::of(actor.app());
     let _place = turns.place()?;
     let mut seen = turns.take().await;
@@ -61,20 +61,12 @@ pub async fn install_listed(
     install_opened(actor, &mut seen, &opened, creation).await
 }
 
-/// How an installation ended.
-pub struct Installed {
-    /// How the package stands.
-    pub outcome: Outcome,
-    /// What the client is told who asked for it.
-    pub answer: Option<Response>,
-}
-
 async fn install_opened(
     actor: Actor<'_>,
     seen: &mut Seen,
     opened: &Opened,
     creation: Option<Creation>,
-) -> Result<Installed, Error> {
+) -> Result<Option<Response>, Error> {
     let app = actor.app();
     let Opened { package, ground, .. } = opened;
     let id = &package.manifest().id;
@@ -94,7 +86,7 @@ async fn install_opened(
         let answer = Some(Answer(Outcome::of(current, &version)).into_response());
         drop(tx);
         vouch(actor, opened, &version).await?;
-        return Ok(Installed { outcome: Outcome::of(current, &version), answer });
+        return Ok(answer);
     }
     drop(tx);
     let prepared = match app.runtime.prepare_plugin(package).await {
@@ -110,7 +102,7 @@ async fn install_opened(
         None
     };
     apply(app, seen, id, prepared.ok()).await?;
-    Ok(Installed { outcome, answer })
+    Ok(answer)
 }
 
 /// Notes that the catalogue vouches for a package that a person had sent before.
@@ -144,9 +136,7 @@ fn judged(opened: Opened) -> Result<Opened, Error> {
 async fn note_refusal(by: &By, archive: &[u8], error: Error) -> Result<Error, Error> {
     let Error::BadRequest { message, .. } = &error else { return Ok(error) };
     let sha256 = hex::encode(Sha256::digest(archive));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(archive)[..16]);
-    let target = uuid::Builder::from_custom_bytes(bytes).into_uuid();
+    let target = package_id(&sha256);
     let mut tx = by.app.db.write().await?;
     let detail = json!({ "archive_sha256": sha256, "bytes": archive.len(), "reason": message });
     by.record_of(&mut tx, (by.caller.org_id, "plugin_package", target), "plugin.refused", detail).await?;

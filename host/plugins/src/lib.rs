@@ -41,7 +41,7 @@ use heddle_store::sealed::SealedColumn;
 pub use self::declarations::{PLUGIN_MANAGE, PLUGIN_READ};
 use self::index::{Index, Switched};
 pub use self::index::{Standing, standing, was_sent};
-pub use self::install::{Installed, install_listed};
+pub use self::install::install_listed;
 pub use self::revoke::{revoke, take_up};
 use self::services::Services;
 pub use self::transition::{Actor, note};
