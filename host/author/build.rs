@@ -17,16 +17,21 @@ const FOLDERS: [(&str, &str); 5] = [
 ];
 const SDK: &str = "heddle-sdk";
 
+/// The root of the repository, from this package.
+const ROOT: &str = "../..";
+
 fn main() -> anyhow::Result<()> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "cargo tells a build script by its environment where to write"
+        reason = "cargo tells a build script by its environment where to read and write"
     )]
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").context("cargo names no folder")?);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).context("cargo names no folder");
+    // Asked when it runs: checkouts that share a target folder share this program, too.
+    let (out, package) = (folder("OUT_DIR")?, folder("CARGO_MANIFEST_DIR")?);
+    let root = package.join(ROOT).canonicalize()?;
     let mut files = BTreeMap::new();
     for (folder, ending) in FOLDERS {
-        println!("cargo::rerun-if-changed={}", root.join(folder).display());
+        println!("cargo::rerun-if-changed={ROOT}/{folder}");
         collect(&root, &root.join(folder), ending, &mut files)?;
     }
     for (name, text) in [("Cargo.toml", manifest(&root)?), ("Cargo.lock", lock(&root)?)] {
@@ -35,7 +40,11 @@ fn main() -> anyhow::Result<()> {
     files.insert("plugins-sdk/Cargo.toml".to_owned(), out.join("Cargo.toml"));
     let mut code = "pub(crate) static FILES: &[(&str, &[u8])] = &[\n".to_owned();
     for (name, path) in &files {
-        writeln!(code, "    ({name:?}, include_bytes!({:?})),", path.display().to_string())?;
+        // A copy stays where it is, whatever becomes of the checkout.
+        let copy = out.join("carried").join(name);
+        std::fs::create_dir_all(copy.parent().context("a file has a folder")?)?;
+        std::fs::copy(path, &copy).with_context(|| path.display().to_string())?;
+        writeln!(code, "    ({name:?}, include_bytes!({:?})),", copy.display().to_string())?;
     }
     code.push_str("];\n");
     Ok(std::fs::write(out.join("carried.rs"), code)?)
@@ -61,7 +70,7 @@ fn collect(
 
 fn read(root: &Path, name: &str) -> anyhow::Result<Table> {
     let path = root.join(name);
-    println!("cargo::rerun-if-changed={}", path.display());
+    println!("cargo::rerun-if-changed={ROOT}/{name}");
     Ok(std::fs::read_to_string(&path).with_context(|| path.display().to_string())?.parse()?)
 }
 
