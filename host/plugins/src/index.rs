@@ -28,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) row: PluginRow,
     /// SHA-256 and manifest of the package that serves when the plugin is active, or waits where none ever served.
     pub(crate) current: Option<(String, Arc<Manifest>)>,
-    /// Who vouched for that package.
+    /// Where that package comes from.
     origin: Option<PackageOrigin>,
 }
 
@@ -120,7 +120,7 @@ pub struct Standing {
     pub state: PluginState,
     /// Of the package that serves when the plugin is active, or waits where none ever served.
     pub version: Option<Version>,
-    /// Who vouched for that package.
+    /// Where that package comes from.
     pub origin: PackageOrigin,
 }
 
