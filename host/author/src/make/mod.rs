@@ -80,3 +80,44 @@ fn made(path: &Path) -> anyhow::Result<Vec<u8>> {
     ensure!(component.starts_with(b"\0asm"), "'{}' is no WebAssembly", path.display());
     Ok(component)
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// Stands in for the tool: counts its builds, and the first one finds the source saved meanwhile.
+    const TOOL: &str = "#!/bin/sh
+for output; do :; done
+printf '\\0asm' > \"$output\"
+test -e .heddle/builds || echo '// saved meanwhile' >> src/plugin.js
+echo built >> .heddle/builds
+";
+
+    #[test]
+    fn what_is_saved_during_a_build_is_built_next_and_a_package_always() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("greeter");
+        crate::start::new(&root, Language::JavaScript, &mut Vec::new()).unwrap();
+        let project = Project::open(&root).unwrap();
+        let tools = project.cache().unwrap().join("tools").join(javascript::TOOL.replace('@', "-"));
+        let program = tools.join("node_modules/.bin/componentize-qjs");
+        std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+        // Copied by another process: a program that this one has open for writing, and with it a child that another test
+        // is starting, cannot be run.
+        let script = folder.path().join("tool.sh");
+        std::fs::write(&script, TOOL).unwrap();
+        assert!(std::process::Command::new("cp").args([&script, &program]).status().unwrap().success());
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let builds = || std::fs::read_to_string(root.join(".heddle/builds")).unwrap().lines().count();
+        for (after, reason) in
+            [(1, "there was none"), (2, "it lacks what was saved"), (2, "it is of all files")]
+        {
+            fresh(&project, &mut Vec::new()).unwrap();
+            assert_eq!(builds(), after, "{reason}");
+        }
+        built(&project, &mut Vec::new()).unwrap();
+        assert_eq!(builds(), 3, "it was asked for");
+    }
+}
