@@ -1,14 +1,14 @@
 //! `dev`: after each change of a file the plugin is built, sent to a development server, and switched on there.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 use heddle_core::Clock;
-use heddle_marketplace::{PublisherKey, parse_trusted_keys, write_archive, write_trusted_keys};
+use heddle_marketplace::{PublisherKey, TrustedKey, write_archive, write_trusted_keys};
 use semver::{BuildMetadata, Prerelease, Version};
 use serde_json::{Map, Value, json};
 
@@ -16,13 +16,13 @@ use crate::call::{pairs, params};
 use crate::command::At;
 use crate::project::Project;
 use crate::server::Server;
-use crate::tool::read_bounded;
-use crate::{make, package, watch};
+use crate::tool::{TOKEN, read_bounded};
+use crate::{make, package, trust, watch};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(300);
-/// Most bytes of a list of trusted keys.
-const TRUSTED_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes of a file with a token.
+const TOKEN_BYTES_MAX: u64 = 16 << 10;
 
 /// Where a plugin is tried out.
 #[derive(Debug, Args)]
@@ -32,9 +32,13 @@ pub struct Dev {
     /// Address of a development server on this machine.
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     url: String,
-    /// Access token of a `super_admin`.
-    #[arg(long, env = "HEDDLE_TOKEN", hide_env_values = true)]
-    token: String,
+    /// File with the access token of a `super_admin`.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
+    /// The token itself, where there is no --token-file. It belongs into the variable: other users of this machine see
+    /// the options of a command.
+    #[arg(long, env = TOKEN, hide_env_values = true)]
+    token: Option<String>,
     /// The server's file of trusted keys: the key of this plugin is added to it.
     #[arg(long)]
     trusted_keys: Option<PathBuf>,
@@ -70,7 +74,7 @@ struct Round {
 pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<bool> {
     let project = arguments.at.open()?;
     let key = project.key()?;
-    let server = Server::at(&arguments.url, &arguments.token)?;
+    let server = Server::at(&arguments.url, &arguments.token()?)?;
     let mut settings = Map::new();
     for (name, text) in pairs("--setting", &arguments.settings)? {
         settings.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| text.into()));
@@ -86,7 +90,7 @@ pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<bool> 
         project,
     };
     if let Some(path) = &arguments.trusted_keys {
-        trust(path, &round.key, out)?;
+        trust::trust(path, round.trusted()?, &round.project.id()?, out)?;
     }
     loop {
         let seen = watch::files(&round.project.root)?;
@@ -105,11 +109,32 @@ pub(crate) fn dev(arguments: &Dev, out: &mut dyn Write) -> anyhow::Result<bool> 
     }
 }
 
+impl Dev {
+    /// The token of the file, or of the variable.
+    fn token(&self) -> anyhow::Result<String> {
+        let text = match &self.token_file {
+            Some(path) => {
+                let bytes = read_bounded(path, TOKEN_BYTES_MAX)?;
+                String::from_utf8(bytes).ok().with_context(|| format!("'{}' is no text", path.display()))?
+            }
+            None => self.token.clone().unwrap_or_default(),
+        };
+        let token = text.trim();
+        let is_plain = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        ensure!(
+            is_plain,
+            "HEDDLE_TOKEN, or the file of --token-file, has to hold the access token of a super_admin"
+        );
+        Ok(token.to_owned())
+    }
+}
+
 impl Round {
     /// False where the plugin is not active afterwards, or the call that was asked for failed.
     fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let component = make::fresh(&self.project, out)?;
+        let id = self.project.id()?;
         let mut manifest = self.project.manifest_value()?;
         let version = self.version(&manifest)?;
         manifest["version"] = json!(version);
@@ -118,7 +143,6 @@ impl Round {
             .server
             .install(&write_archive(&files)?)
             .map_err(|error| anyhow!("{error:#}; {}", self.hint()))?;
-        let id = self.project.id()?;
         let state = self.agreed(&id, outcome, out)?;
         writeln!(out, "{id} {version} is {state} after {:.1} s", begun.elapsed().as_secs_f32())?;
         if state != "active" {
@@ -148,7 +172,7 @@ impl Round {
         Ok(())
     }
 
-    /// A version above the author's own and below the next one, which grows with the time.
+    /// A version above the author's own, also a pre-release, which grows with the time.
     fn version(&self, manifest: &Value) -> anyhow::Result<String> {
         let written = manifest["version"].as_str().context("manifest.json has no 'version'")?;
         next(written, self.clock.now().timestamp_millis())
@@ -156,11 +180,16 @@ impl Round {
 
     /// What to do where a server does not trust the key.
     fn hint(&self) -> String {
+        let entry = self.trusted().map(|key| write_trusted_keys(&[key])).unwrap_or_default();
         format!(
             "where it does not trust the key of this plugin, --trusted-keys names its file of trusted keys \
-             (ADAPTER_TRUSTED_KEYS), which needs this entry: {}",
-            write_trusted_keys(&[self.key.trusted_for_own()])
+             (ADAPTER_TRUSTED_KEYS), which needs this entry: {entry}"
         )
+    }
+
+    /// The key of this plugin as a server lists it: it signs this plugin and no other.
+    fn trusted(&self) -> anyhow::Result<TrustedKey> {
+        Ok(self.key.trusted_for(vec![self.project.id()?]))
     }
 
     /// Prints what the plugin may do where a person has to agree, and agrees where the author said so. Returns the state.
@@ -197,23 +226,6 @@ fn next(written: &str, number: i64) -> anyhow::Result<String> {
     Ok(version.to_string())
 }
 
-/// Adds a key to a server's list of trusted keys, which it reads at each package.
-fn trust(path: &Path, key: &PublisherKey, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut trusted =
-        if path.exists() { parse_trusted_keys(&read_bounded(path, TRUSTED_BYTES_MAX)?)? } else { Vec::new() };
-    let own = key.trusted_for_own();
-    if trusted.iter().any(|known| known.key == own.key) {
-        return Ok(());
-    }
-    trusted.push(own);
-    let staging = path.with_extension(format!("{}.part", std::process::id()));
-    ensure!(!staging.exists(), "'{}' is there already", staging.display());
-    std::fs::write(&staging, write_trusted_keys(&trusted))?;
-    std::fs::rename(&staging, path).with_context(|| format!("'{}' cannot be written", path.display()))?;
-    writeln!(out, "'{}' trusts the key '{}' from now on", path.display(), key.publisher())?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,23 +234,15 @@ mod tests {
     fn a_version_for_development_is_above_the_written_one_and_grows() {
         assert_eq!(next("1.2.3", 7).unwrap(), "1.2.4-dev.7");
         assert_eq!(next("0.1.0-beta.1+x", 8).unwrap(), "0.1.1-dev.8");
+        let above = |written: &str, number| Version::parse(&next(written, number).unwrap()).unwrap();
+        for written in ["0.2.0", "0.2.0-rc.1", "0.2.0-zeta.9", "0.2.0-dev.99"] {
+            assert!(above(written, 7) > Version::parse(written).unwrap(), "{written}");
+            assert!(above(written, 8) > above(written, 7), "{written}");
+        }
+        // The next steps of its author are above what was tried out before.
+        assert!(above("0.2.0", 9) > above("0.2.0-rc.1", 8) && above("0.2.1-alpha", 9) > above("0.2.0", 8));
         for bad in ["1.2", "1.2.x", ""] {
             assert!(next(bad, 1).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_key_is_added_once_and_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("trusted-keys.json");
-        let (first, second) =
-            (PublisherKey::generate("acme").unwrap(), PublisherKey::generate("greeter").unwrap());
-        for key in [&first, &second, &first] {
-            trust(&path, key, &mut Vec::new()).unwrap();
-        }
-        let trusted = parse_trusted_keys(&std::fs::read(&path).unwrap()).unwrap();
-        let publishers: Vec<&str> = trusted.iter().map(|key| key.publisher.as_str()).collect();
-        assert_eq!(publishers, ["acme", "greeter"]);
-        assert!(trusted[1].may_sign("greeter-two") && !trusted[1].may_sign("acme"));
     }
 }

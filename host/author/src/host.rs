@@ -13,7 +13,7 @@ use heddle_runtime::{
     Credential, Emitted, Exchange, KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage, Of, PluginServices,
     VaultError, Witness,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::session::Surroundings;
 
@@ -36,6 +36,8 @@ struct Kept {
     version: u64,
     trace: Vec<String>,
     exchanges: Vec<Exchange>,
+    called: Vec<Value>,
+    emitted: Vec<Value>,
     counts: Counts,
 }
 
@@ -83,6 +85,26 @@ impl Services {
     /// The requests and their answers as the plugin saw them: without secrets.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
         self.kept().exchanges.clone()
+    }
+
+    /// The operations that were called, in order, with their parameters.
+    pub(crate) fn called(&self) -> Value {
+        self.kept().called.clone().into()
+    }
+
+    /// The events that were emitted, in order.
+    pub(crate) fn emitted(&self) -> Value {
+        self.kept().emitted.clone().into()
+    }
+
+    /// What is in the storage now. A value that is no text is written in hexadecimal digits.
+    pub(crate) fn stored(&self) -> Value {
+        let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+            Ok(text) => json!(text),
+            Err(_) => json!({ "hex": hex::encode(bytes) }),
+        };
+        let kept = self.kept();
+        Value::Object(kept.values.iter().map(|(key, (value, _))| (key.clone(), text(value))).collect())
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -199,6 +221,7 @@ impl PluginServices for Services {
     ) -> Result<Value, Fault> {
         let mut kept = self.kept();
         kept.counts.operations += 1;
+        kept.called.push(json!({ "id": operation, "params": params }));
         let answer = self.operations.get(operation).cloned();
         let came = if answer.is_some() { "answered" } else { "refused" };
         kept.trace.push(format!("fabric: {} calls {operation} with {params}: {came}", effect.as_str()));
@@ -215,6 +238,11 @@ impl PluginServices for Services {
         for event in events {
             kept.counts.events += 1;
             kept.trace.push(format!("event: {} {}", event.event_type, event.payload));
+            let mut written = json!({ "type": event.event_type, "payload": event.payload });
+            if let Some(key) = event.dedup_key {
+                written["dedup-key"] = json!(key);
+            }
+            kept.emitted.push(written);
         }
         Ok(())
     }
@@ -271,6 +299,16 @@ mod tests {
         assert_eq!(kept.values["a"], (vec![1; 35], 1));
         let delete = KvOp { key: "a".to_owned(), expected: KvExpected::Version(1), change: KvChange::Delete };
         assert!(kept.apply(100, vec![delete]).unwrap() && kept.values.is_empty());
+    }
+
+    #[test]
+    fn what_is_stored_is_told_as_text_where_it_is_text() {
+        let kept = Kept {
+            values: [("a", b"1".to_vec()), ("b", vec![0xff, 0])].map(|(k, v)| (k.to_owned(), (v, 1))).into(),
+            ..Kept::default()
+        };
+        let services = Services { secrets: Vec::new(), operations: BTreeMap::new(), kept: Mutex::new(kept) };
+        assert_eq!(services.stored(), json!({ "a": "1", "b": { "hex": "ff00" } }));
     }
 
     #[test]

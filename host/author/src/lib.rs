@@ -6,9 +6,11 @@
 mod call;
 mod command;
 mod dev;
+mod expect;
 mod host;
 mod make;
 mod package;
+mod placed;
 mod project;
 mod recorded;
 mod replay;
@@ -18,6 +20,7 @@ mod session;
 mod show;
 mod start;
 mod tool;
+mod trust;
 mod watch;
 
 pub use command::{Command, run};

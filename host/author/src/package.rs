@@ -8,19 +8,30 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{
-    MANIFEST, MANIFEST_BYTES_MAX, PublisherKey, SIGNATURE, Verified, in_words, judge_schemas, write_archive,
-    write_dir,
+    MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, judge_schemas, read_dir, write_archive, write_dir,
 };
 use heddle_runtime::{CompileError, Compiler, LoadError};
+use serde::{Deserialize, Serialize};
 
 use crate::command::At;
 use crate::project::Project;
 use crate::session::{self, Surroundings};
-use crate::tool::read_bounded;
 use crate::{host, make};
 
 /// Name of the component in a package.
 const COMPONENT: &str = "component.wasm";
+
+/// The form of a file of signatures. What it says is judged by the package format.
+#[derive(Default, Serialize, Deserialize)]
+struct Signatures {
+    signatures: Vec<Signature>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Signature {
+    keyid: String,
+    sig: String,
+}
 
 /// Makes a package.
 #[derive(Debug, Args)]
@@ -47,16 +58,17 @@ pub(crate) fn files(
 
 /// The plugin as a verified package, signed with the key for development. It is built first if a file changed.
 pub(crate) fn verified(project: &Project, out: &mut dyn Write) -> anyhow::Result<Verified> {
-    verified_as(project, &project.manifest()?, out)
+    let component = make::fresh(project, out)?;
+    verified_as(project, &project.manifest()?, component)
 }
 
-/// The same with another manifest.
+/// The same with this manifest and this component.
 pub(crate) fn verified_as(
     project: &Project,
     manifest: &[u8],
-    out: &mut dyn Write,
+    component: Vec<u8>,
 ) -> anyhow::Result<Verified> {
-    let (component, key) = (make::fresh(project, out)?, project.key()?);
+    let key = project.key()?;
     let files = files(manifest, component, &key)?;
     Ok(Verified::from_files(files, &[key.trusted()])?)
 }
@@ -105,14 +117,14 @@ pub(crate) fn say_words(manifest: &Manifest, out: &mut dyn Write) -> anyhow::Res
     in_words(manifest).iter().try_for_each(|line| Ok(writeln!(out, "  {line}")?))
 }
 
-/// Makes a package as a folder and as an archive.
+/// Builds the component and makes a package of it, as a folder and as an archive.
 pub(crate) fn pack(arguments: &Pack, out: &mut dyn Write) -> anyhow::Result<()> {
     let project = arguments.at.open()?;
     let key = match &arguments.key {
         Some(path) => load(path)?,
         None => project.key()?,
     };
-    let files = files(&project.manifest()?, make::fresh(&project, out)?, &key)?;
+    let files = files(&project.manifest()?, make::built(&project, out)?, &key)?;
     let package = Verified::from_files(files.clone(), &[key.trusted()])?;
     let manifest = package.manifest();
     let folder = project.root.join(&arguments.out).join(format!("{}-{}", manifest.id, manifest.version));
@@ -132,24 +144,97 @@ pub(crate) fn pack(arguments: &Pack, out: &mut dyn Write) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Signs the manifest of a package folder again.
+/// Signs the manifest of a package folder. Signatures of other keys stay; one of the same key is replaced.
+///
+/// # Errors
+/// The package would be refused with the new signature; nothing is written then.
 pub(crate) fn sign_folder(key: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     ensure!(folder.is_dir(), "'{}' is not a folder", folder.display());
     let key = load(key)?;
-    let manifest = read_bounded(&folder.join(MANIFEST), MANIFEST_BYTES_MAX)?;
-    std::fs::write(folder.join(SIGNATURE), heddle_marketplace::sign(&manifest, key.signing()))?;
-    let package = Verified::open_dir(folder, &[key.trusted()])?;
+    let mut files = read_dir(folder)?;
+    let manifest =
+        files.get(MANIFEST).with_context(|| format!("'{}' has no {MANIFEST}", folder.display()))?;
+    let own = heddle_marketplace::sign(manifest, key.signing());
+    let (signatures, others) = beside(files.get(SIGNATURE), &own).with_context(|| {
+        format!("'{}' holds no signatures; remove it, and sign again", folder.join(SIGNATURE).display())
+    })?;
+    files.insert(SIGNATURE.to_owned(), signatures.clone());
+    let package = Verified::from_files(files, &[key.trusted()])?;
     judge_schemas(package.manifest(), package.description()).map_err(anyhow::Error::msg)?;
-    writeln!(
-        out,
-        "signed {} {} as '{}'",
-        package.manifest().id,
-        package.manifest().version,
-        key.publisher()
-    )?;
+    make::replace(&folder.join(SIGNATURE), &signatures)?;
+    let manifest = package.manifest();
+    writeln!(out, "signed {} {} as '{}'", manifest.id, manifest.version, key.publisher())?;
+    if others > 0 {
+        writeln!(
+            out,
+            "signatures of other keys that stay: {others}; one is valid as long as the manifest is the one that it was \
+             made for"
+        )?;
+    }
     Ok(())
+}
+
+/// The file of signatures with the one of `own` in it, and how many are by other keys.
+fn beside(before: Option<&Vec<u8>>, own: &[u8]) -> anyhow::Result<(Vec<u8>, usize)> {
+    let own: Signatures = serde_json::from_slice(own)?;
+    let mut all: Signatures =
+        before.map(|bytes| serde_json::from_slice(bytes)).transpose()?.unwrap_or_default();
+    all.signatures.retain(|one| own.signatures.iter().all(|new| new.keyid != one.keyid));
+    let others = all.signatures.len();
+    all.signatures.extend(own.signatures);
+    Ok((serde_json::to_vec(&all)?, others))
 }
 
 fn load(path: &Path) -> anyhow::Result<PublisherKey> {
     PublisherKey::load(path).with_context(|| format!("key file '{}' not accepted", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A package folder whose only file is no component, which is not looked into here.
+    fn packed(folder: &Path, key: &PublisherKey) {
+        let manifest = include_str!("templates/manifest.json.txt").replace("{id}", "greeter");
+        let files = files(manifest.as_bytes(), b"\0asm\x0d\0\x01\0".to_vec(), key).unwrap();
+        write_dir(&files, folder).unwrap();
+    }
+
+    #[test]
+    fn a_signature_stands_beside_those_of_other_keys_and_in_place_of_its_own() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("package");
+        let (first, second) =
+            (PublisherKey::generate("greeter").unwrap(), PublisherKey::generate("greeter").unwrap());
+        packed(&folder, &first);
+        let path = home.path().join("second.key");
+        second.save(&path).unwrap();
+        for _ in 0..2 {
+            let mut said = Vec::new();
+            sign_folder(&path, &folder, &mut said).unwrap();
+            assert!(String::from_utf8(said).unwrap().contains("of other keys that stay: 1"));
+            for key in [&first, &second] {
+                Verified::open_dir(&folder, &[key.trusted()]).unwrap();
+            }
+        }
+        let written = std::fs::read(folder.join(SIGNATURE)).unwrap();
+        assert_eq!(serde_json::from_slice::<Signatures>(&written).unwrap().signatures.len(), 2);
+    }
+
+    #[test]
+    fn a_signature_that_no_server_takes_is_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("package");
+        packed(&folder, &PublisherKey::generate("greeter").unwrap());
+        let before = std::fs::read(folder.join(SIGNATURE)).unwrap();
+        let other = home.path().join("other.key");
+        PublisherKey::generate("acme").unwrap().save(&other).unwrap();
+        sign_folder(&other, &folder, &mut Vec::new()).unwrap_err();
+        assert_eq!(std::fs::read(folder.join(SIGNATURE)).unwrap(), before);
+        std::fs::write(folder.join(SIGNATURE), json!([]).to_string()).unwrap();
+        let refused = sign_folder(&other, &folder, &mut Vec::new()).unwrap_err().to_string();
+        assert!(refused.contains("holds no signatures"), "{refused}");
+    }
 }

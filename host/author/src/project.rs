@@ -1,16 +1,14 @@
 //! The folder of a plugin: what its author writes, and the cache `.heddle` beside it.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
 use heddle_marketplace::manifest::Capabilities;
 use heddle_marketplace::{MANIFEST, MANIFEST_BYTES_MAX, PublisherKey};
 use serde_json::Value;
 
 use crate::tool::read_bounded;
-use crate::watch;
 
 /// What a plugin is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,7 +97,10 @@ impl Project {
 
     /// The same as a value. What it says is judged when it is packed.
     pub(crate) fn manifest_value(&self) -> anyhow::Result<Value> {
-        serde_json::from_slice(&self.manifest()?).with_context(|| format!("{MANIFEST} is not JSON"))
+        let value: Value =
+            serde_json::from_slice(&self.manifest()?).with_context(|| format!("{MANIFEST} is not JSON"))?;
+        ensure!(value.is_object(), "{MANIFEST} is no JSON object; it begins with {{");
+        Ok(value)
     }
 
     /// What the plugin imports beyond what every component may.
@@ -115,21 +116,18 @@ impl Project {
         manifest["id"].as_str().map(str::to_owned).with_context(|| format!("{MANIFEST} has no 'id'"))
     }
 
-    /// The key for development, made when it is first needed.
+    /// The key for development, made when it is first needed. It signs in the name of the manifest's `publisher`, since
+    /// a package is accepted from no other; without one, in that of the plugin's id.
     pub(crate) fn key(&self) -> anyhow::Result<PublisherKey> {
         let path = self.cache()?.join("development.key");
+        let manifest = self.manifest_value()?;
+        let publisher =
+            manifest["publisher"].as_str().map_or_else(|| self.id(), |name| Ok(name.to_owned()))?;
         if !path.exists() {
             PublisherKey::generate(&self.id()?)?.save(&path)?;
         }
-        PublisherKey::load(&path)
-            .with_context(|| format!("'{}' is not accepted; remove it to get a new one", path.display()))
-    }
-
-    /// Whether the component is missing, or older than a file of the author.
-    pub(crate) fn is_stale(&self) -> anyhow::Result<bool> {
-        let Ok(built) = self.component().metadata().and_then(|metadata| metadata.modified()) else {
-            return Ok(true);
-        };
-        Ok(watch::files(&self.root)?.values().any(|changed: &SystemTime| *changed > built))
+        let key = PublisherKey::load(&path)
+            .with_context(|| format!("'{}' is not accepted; remove it to get a new one", path.display()))?;
+        Ok(PublisherKey::new(&publisher, key.signing().clone())?)
     }
 }

@@ -15,12 +15,14 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Around, carry_out, params, show_log};
 use crate::command::At;
+use crate::expect::Expected;
 use crate::host::Services;
+use crate::placed::SECRET;
 use crate::project::Project;
 use crate::replay::{Replay, Said};
 use crate::session::{Session, Surroundings, block_on};
 use crate::tool::read_bounded;
-use crate::{package, show};
+use crate::{expect, make, package, show};
 
 /// The folder of recorded calls.
 const FOLDER: &str = "calls";
@@ -28,8 +30,6 @@ const FOLDER: &str = "calls";
 const BYTES_MAX: u64 = 4 << 20;
 /// Most recorded calls of a plugin.
 const CALLS_MAX: usize = 1_000;
-/// What stands in the place of each secret.
-const SECRET: &str = "a secret of a recorded call";
 
 /// A call to be recorded.
 #[derive(Debug, Args)]
@@ -71,8 +71,7 @@ struct Call {
     /// What its targets answer, in any order. A request that is not there fails the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     exchanges: Vec<Said>,
-    /// `{"output": …}`, or `{"fault": {"kind", "code", "message"}}` with those keys that count.
-    expect: Value,
+    expect: Expected,
 }
 
 /// Runs an action and writes it with its outcome.
@@ -89,6 +88,7 @@ pub(crate) fn record(arguments: &Record, compiler: Compiler, out: &mut dyn Write
     let asked = params(&arguments.params)?;
     let (session, done) = carry_out(&project, (&arguments.action, &asked), &around, compiler, out)?;
     show::say_done(&session, &done, out)?;
+    let expect = expect::to_record(&done.outcome, &session.services, session.manifest())?;
     let exchanges = session.services.exchanges();
     let call = Call {
         action: arguments.action.clone(),
@@ -97,7 +97,7 @@ pub(crate) fn record(arguments: &Record, compiler: Compiler, out: &mut dyn Write
         stored: around.stored,
         operations: around.operations,
         exchanges: exchanges.iter().map(Said::of).collect::<anyhow::Result<_>>()?,
-        expect: show::outcome_of(&done.outcome),
+        expect,
     };
     let text = format!("{}\n", serde_json::to_string_pretty(&call)?);
     let is_small = u64::try_from(text.len()).is_ok_and(|bytes| bytes <= BYTES_MAX);
@@ -118,17 +118,18 @@ pub(crate) fn test(arguments: &Test, compiler: Compiler, out: &mut dyn Write) ->
     show_log();
     let calls = find(&project.root.join(FOLDER), &arguments.filter)?;
     ensure!(!calls.is_empty(), "there is no recorded call in '{FOLDER}'; 'heddle plugin record' makes one");
+    let component = make::fresh(&project, out)?;
     let mut failed = 0;
     for (name, path) in &calls {
         let call: Call = serde_json::from_slice(&read_bounded(path, BYTES_MAX)?)
             .with_context(|| format!("'{}' is no recorded call", path.display()))?;
-        let (problem, costs) = call.replayed(&project, compiler.clone(), out)?;
-        match problem {
-            None => writeln!(out, "{name}: as expected ({costs})")?,
-            Some(problem) => {
-                failed += 1;
-                writeln!(out, "{name}: FAILED ({costs})\n{problem}")?;
-            }
+        expect::check(&call.expect).with_context(|| format!("'{}'", path.display()))?;
+        let (problems, costs) = call.replayed(&project, component.clone(), compiler.clone())?;
+        if problems.is_empty() {
+            writeln!(out, "{name}: as expected ({costs})")?;
+        } else {
+            failed += 1;
+            writeln!(out, "{name}: FAILED ({costs})\n{}", problems.join("\n"))?;
         }
     }
     writeln!(out, "{} recorded calls, {failed} failed", calls.len())?;
@@ -155,15 +156,15 @@ impl Call {
     fn replayed(
         &self,
         project: &Project,
+        component: Vec<u8>,
         compiler: Compiler,
-        out: &mut dyn Write,
-    ) -> anyhow::Result<(Option<String>, String)> {
+    ) -> anyhow::Result<(Vec<String>, String)> {
         block_on(async {
             let replay = Replay::start(self.exchanges.clone()).await?;
             let mut manifest = project.manifest_value()?;
             let mut settings = self.settings.clone();
             replay.take_the_place(&mut manifest, &mut settings);
-            let package = package::verified_as(project, manifest.to_string().as_bytes(), out)?;
+            let package = package::verified_as(project, manifest.to_string().as_bytes(), component)?;
             let rules = package.manifest().capabilities.secrets.rules();
             let surroundings = Surroundings {
                 secrets: rules.iter().map(|rule| (rule.name.clone(), SECRET.to_owned())).collect(),
@@ -174,45 +175,16 @@ impl Call {
             let services = Services::new(&surroundings, package.manifest())?;
             let session = Session::open(project, &package, compiler, services).await?;
             let params = if self.params.is_null() { json!({}) } else { self.params.clone() };
-            let (done, unknown) = replay.during(session.act(&self.action, &params, &settings)).await?;
-            let (found, costs) = (show::outcome_of(&done.outcome), show::costs(&session, &done));
-            let problem = if unknown.is_empty() {
-                misfit(&self.expect, &found)
-            } else {
-                Some(format!("  requests that were not recorded: {}", unknown.join(", ")))
-            };
-            Ok((problem, costs))
+            let (done, missed) = replay.during(session.act(&self.action, &params, &settings)).await?;
+            let found = expect::found(&done.outcome, &session.services);
+            Ok((expect::misfits(&self.expect, &found, &missed), show::costs(&session, &done)))
         })?
     }
-}
-
-/// What is not as expected. Of a fault only those keys count that are expected.
-fn misfit(expected: &Value, found: &Value) -> Option<String> {
-    let is_it = match (expected.get("fault").and_then(Value::as_object), found.get("fault")) {
-        (Some(wanted), Some(fault)) => wanted.iter().all(|(key, value)| fault.get(key) == Some(value)),
-        _ => expected == found,
-    };
-    (!is_it).then(|| format!("  expected: {expected}\n  found:    {found}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_outcome_fits_only_what_is_expected() {
-        let fault = json!({ "fault": { "kind": "invalid", "message": "no", "code": "name" } });
-        for (expected, found, fits) in [
-            (json!({ "output": { "n": 1 } }), json!({ "output": { "n": 1 } }), true),
-            (json!({ "output": { "n": 1 } }), json!({ "output": { "n": 1, "m": 1 } }), false),
-            (json!({ "fault": { "kind": "invalid" } }), fault.clone(), true),
-            (json!({ "fault": { "kind": "invalid", "code": "other" } }), fault.clone(), false),
-            (json!({ "output": {} }), fault, false),
-            (json!({}), json!({ "output": {} }), false),
-        ] {
-            assert_eq!(misfit(&expected, &found).is_none(), fits, "{expected} {found}");
-        }
-    }
 
     #[test]
     fn a_folder_has_so_many_calls() {

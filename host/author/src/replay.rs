@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
+use crate::placed;
+
 /// Headers of answers that are kept. Others change from run to run, or say something of a session.
 const HEADERS: [&str; 5] = ["content-type", "etag", "link", "location", "retry-after"];
 /// Most requests of a call that are told of as unknown.
@@ -29,6 +31,9 @@ pub(crate) struct Said {
     /// The body, where it counts and is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
+    /// The fields, where they count and the body is a form: names and values in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<Vec<(String, String)>>,
     status: u16,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
@@ -50,6 +55,7 @@ impl Said {
             headers.map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()));
         Ok(Self {
             body: exchange.body.clone(),
+            form: exchange.form.clone(),
             status: answer.status,
             headers: headers.collect(),
             answer: text.ok().with_context(|| format!("the answer to {method} {path} is no text"))?,
@@ -58,11 +64,20 @@ impl Said {
         })
     }
 
+    /// The request as it is named to people.
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
     fn is_for(&self, method: &Method, uri: &Uri, body: &[u8]) -> bool {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let is_body =
-            |wanted: &Value| serde_json::from_slice::<Value>(body).is_ok_and(|body| body == *wanted);
-        self.method == method.as_str() && self.path == path && self.body.as_ref().is_none_or(is_body)
+        let is_body = |wanted: &Value| {
+            serde_json::from_slice::<Value>(body).is_ok_and(|body| placed::is_json(Some(wanted), Some(&body)))
+        };
+        self.method == method.as_str()
+            && placed::is_path(&self.path, path)
+            && self.body.as_ref().is_none_or(is_body)
+            && self.form.as_ref().is_none_or(|wanted| placed::is_form(wanted, body))
     }
 
     fn response(&self) -> Response {
@@ -83,6 +98,15 @@ struct Left {
     unknown: Vec<String>,
 }
 
+/// How the requests of a call differ from the recorded ones.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// Those that were made and are not recorded.
+    pub(crate) unknown: Vec<String>,
+    /// Those that are recorded and were not made.
+    pub(crate) unmade: Vec<String>,
+}
+
 /// A server on this machine.
 pub(crate) struct Replay {
     listener: TcpListener,
@@ -100,7 +124,8 @@ impl Replay {
     /// Puts this server in the place of all targets.
     pub(crate) fn take_the_place(&self, manifest: &mut Value, settings: &mut Map<String, Value>) {
         let targets = manifest.pointer_mut("/capabilities/http").and_then(Value::as_array_mut);
-        for target in targets.into_iter().flatten() {
+        // What is no object is refused with the whole manifest, in the words of a server.
+        for target in targets.into_iter().flatten().filter(|target| target.is_object()) {
             target["private"] = json!(true);
             match target["origin"]["setting"].as_str() {
                 Some(setting) => drop(settings.insert(setting.to_owned(), json!(self.url))),
@@ -109,11 +134,11 @@ impl Replay {
         }
     }
 
-    /// Serves while this work is done.
+    /// Serves while this work is done. Returns which requests were not as recorded, too.
     pub(crate) async fn during<T>(
         self,
         work: impl Future<Output = anyhow::Result<T>>,
-    ) -> anyhow::Result<(T, Vec<String>)> {
+    ) -> anyhow::Result<(T, Missed)> {
         let app = Router::new().fallback(answer).with_state(Arc::clone(&self.left));
         let served = axum::serve(self.listener, app);
         let done = tokio::select! {
@@ -124,7 +149,8 @@ impl Replay {
             }
         };
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok((done, left.unknown.clone()))
+        let unmade = left.said.iter().map(Said::name).collect();
+        Ok((done, Missed { unknown: left.unknown.clone(), unmade }))
     }
 }
 
@@ -145,7 +171,7 @@ mod tests {
 
     fn said(path: &str, body: Option<Value>) -> Said {
         let (method, status, headers) = ("POST".to_owned(), 200, BTreeMap::new());
-        Said { method, path: path.to_owned(), body, status, headers, answer: "yes".to_owned() }
+        Said { method, path: path.to_owned(), body, form: None, status, headers, answer: "yes".to_owned() }
     }
 
     #[test]
@@ -162,23 +188,25 @@ mod tests {
     #[test]
     fn each_answer_is_given_once_and_every_target_is_replaced() {
         crate::session::block_on(async {
-            let replay = Replay::start(vec![said("/v1/a", None)]).await.unwrap();
+            let replay = Replay::start(vec![said("/v1/a", None), said("/v1/b?c=d", None)]).await.unwrap();
             let mut manifest = json!({ "capabilities": { "http": [
-                { "name": "api", "origin": "https://a.test" }, { "name": "own", "origin": { "setting": "url" } },
+                { "name": "api", "origin": "https://a.test" }, { "name": "own", "origin": { "setting": "url" } }, "api",
             ] } });
             let mut settings = Map::new();
             replay.take_the_place(&mut manifest, &mut settings);
             let url = replay.url.clone();
             assert_eq!(manifest["capabilities"]["http"][0], json!({ "name": "api", "origin": url, "private": true }));
             assert_eq!(settings["url"], json!(url));
+            assert_eq!(manifest["capabilities"]["http"][2], json!("api"), "it is for a server to refuse");
             let left = Arc::clone(&replay.left);
             let asked = || answer(State(Arc::clone(&left)), Method::POST, Uri::from_static("/v1/a"), Bytes::new());
             assert_eq!(asked().await.status(), StatusCode::OK);
             for _ in 0..=UNKNOWN_MAX {
                 assert_eq!(asked().await.status(), StatusCode::NOT_IMPLEMENTED);
             }
-            let ((), unknown) = replay.during(async { Ok(()) }).await.unwrap();
-            assert_eq!((unknown.len(), unknown[0].as_str()), (UNKNOWN_MAX, "POST /v1/a"));
+            let ((), missed) = replay.during(async { Ok(()) }).await.unwrap();
+            assert_eq!((missed.unknown.len(), missed.unknown[0].as_str()), (UNKNOWN_MAX, "POST /v1/a"));
+            assert_eq!(missed.unmade, ["POST /v1/b?c=d"]);
         })
         .unwrap();
     }

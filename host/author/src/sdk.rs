@@ -44,7 +44,7 @@ pub(crate) fn wit(folder: &str) -> impl Iterator<Item = (&'static str, &'static 
 }
 
 /// SHA-256 of all names and contents, hexadecimal.
-fn hash() -> String {
+pub(crate) fn hash() -> String {
     let mut hash = Sha256::new();
     for (name, bytes) in FILES {
         hash.update(Sha256::digest(name));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use heddle_core::secret::random_bytes;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
+use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{Schema, Verified};
 use heddle_runtime::{
     CallError, Compiler, Credential, Plugin, PluginCall, Runtime, Settings, Vault, VaultError,
@@ -99,6 +100,11 @@ impl Session {
         runtime.witness(Arc::clone(&services) as Arc<_>);
         let plugin = runtime.prepare_plugin(package).await?;
         Ok(Self { runtime, plugin, services, org_id: clock.new_id() })
+    }
+
+    /// What the package says of itself.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        self.plugin.manifest()
     }
 
     /// Runs an action. What does not fit its schema, or the settings theirs, is refused as a server does.

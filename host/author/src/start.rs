@@ -77,7 +77,11 @@ fn files(language: Language) -> Vec<(&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
+    use crate::package;
+    use crate::project::Project;
 
     #[test]
     fn a_name_is_an_id_and_a_folder_that_exists_is_left_alone() {
@@ -92,5 +96,37 @@ mod tests {
         new(&root, Language::JavaScript, &mut Vec::new()).unwrap_err();
         assert_eq!(std::fs::read_to_string(root.join("README.md")).unwrap(), "mine");
         assert!(std::fs::read_to_string(root.join("manifest.json")).unwrap().contains("\"id\": \"greeter\""));
+    }
+
+    /// Names of the folders of templates, and of nothing else there.
+    fn folders() -> Vec<String> {
+        let templates = std::fs::read_dir("src/templates").unwrap().map(Result::unwrap);
+        let folders = templates.filter(|entry| entry.path().is_dir());
+        folders.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn each_template_is_a_plugin_that_a_server_takes_with_a_recorded_call_of_its_action() {
+        let home = tempfile::tempdir().unwrap();
+        let languages = Language::value_variants();
+        assert_eq!(folders().len(), languages.len(), "each folder is the template of a language");
+        for language in languages {
+            let name = format!("{language:?}").to_lowercase();
+            assert!(folders().contains(&name), "{name}");
+            let root = home.path().join(&name);
+            new(&root, *language, &mut Vec::new()).unwrap();
+            let project = Project::open(&root).unwrap();
+            assert_eq!(project.language, *language);
+            let component = b"\0asm\x0d\0\x01\0".to_vec();
+            let package = package::verified_as(&project, &project.manifest().unwrap(), component).unwrap();
+            let written = std::fs::read_dir(root.join("src")).unwrap().count();
+            let templates = std::fs::read_dir(Path::new("src/templates").join(&name)).unwrap();
+            let sources =
+                templates.filter(|entry| !entry.as_ref().unwrap().file_name().eq("Cargo.toml.txt")).count();
+            assert_eq!(written, sources, "{name}: each source of the template is written");
+            let call = std::fs::read(root.join("calls/greet.json")).unwrap();
+            let call: serde_json::Value = serde_json::from_slice(&call).unwrap();
+            assert!(package.manifest().action(call["action"].as_str().unwrap()).is_some(), "{call}");
+        }
     }
 }

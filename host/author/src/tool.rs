@@ -14,13 +14,17 @@ pub(crate) const INSTALL_LIMIT: Duration = Duration::from_mins(5);
 /// How often a program is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The variable that holds the token of `dev`. No other program gets it: libraries of a plugin run code of others when they
+/// are built or installed.
+pub(crate) const TOKEN: &str = "HEDDLE_TOKEN";
+
 /// Runs a program to its end; what it prints goes to standard error.
 ///
 /// # Errors
 /// It cannot be started (`missing` says how to get it), failed, or was ended after `limit`.
 pub(crate) fn run(command: &mut Command, limit: Duration, missing: &str) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stdout(std::io::stderr());
+    command.stdin(Stdio::null()).stdout(std::io::stderr()).env_remove(TOKEN);
     let mut child = command.spawn().with_context(|| format!("'{name}' cannot be started: {missing}"))?;
     let end = Instant::now() + limit;
     loop {
@@ -63,6 +67,13 @@ mod tests {
         let missing = format!("{:#}", run(&mut none, INSTALL_LIMIT, "install it").unwrap_err());
         assert!(missing.contains("install it"), "{missing}");
         assert!(run(&mut Command::new("false"), INSTALL_LIMIT, "").is_err());
+    }
+
+    #[test]
+    fn a_program_gets_no_token() {
+        let mut asks = Command::new("sh");
+        asks.args(["-c", "test -z \"$HEDDLE_TOKEN\" && test -n \"$OTHER\""]);
+        run(asks.env(TOKEN, "secret").env("OTHER", "1"), INSTALL_LIMIT, "").unwrap();
     }
 
     #[test]

@@ -7,29 +7,45 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use sha2::{Digest as _, Sha256};
 
 /// Most files of a project.
 const FILES_MAX: usize = 10_000;
 /// Files and folders of a project from which a component is made.
 const SOURCES: [&str; 4] = ["manifest.json", "Cargo.toml", "build.rs", "src"];
 
-/// The sources of a project and when each was changed.
-pub(crate) fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, SystemTime>> {
+/// The sources of a project, when each was changed, and how long it is.
+pub(crate) fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, (SystemTime, u64)>> {
     let mut found = BTreeMap::new();
     let mut left: Vec<PathBuf> = SOURCES.iter().map(|name| root.join(name)).collect();
     while let Some(path) = left.pop() {
         // A file may be gone meanwhile: editors write another one and rename it.
-        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let Ok(metadata) = path.metadata() else { continue };
         if metadata.is_dir() {
             for entry in std::fs::read_dir(&path)? {
                 left.push(entry?.path());
                 ensure!(left.len() <= FILES_MAX, "'{}' has more than {FILES_MAX} files", root.display());
             }
         } else {
-            found.insert(path, metadata.modified()?);
+            found.insert(path, (metadata.modified()?, metadata.len()));
             ensure!(found.len() <= FILES_MAX, "'{}' has more than {FILES_MAX} files", root.display());
         }
+    }
+    Ok(found)
+}
+
+/// The same by their names below the folder, each with its SHA-256 in hexadecimal digits.
+pub(crate) fn digests(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for path in files(root)?.into_keys() {
+        let mut hash = Sha256::new();
+        let mut file =
+            std::fs::File::open(&path).with_context(|| format!("'{}' cannot be read", path.display()))?;
+        std::io::copy(&mut file, &mut hash)
+            .with_context(|| format!("'{}' cannot be read", path.display()))?;
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        found.insert(name, hex::encode(hash.finalize()));
     }
     Ok(found)
 }

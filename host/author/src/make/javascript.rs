@@ -7,7 +7,7 @@ use crate::project::{Language, Project};
 use crate::tool::{BUILD_LIMIT, INSTALL_LIMIT, run};
 
 /// The tool and its version: another one makes another component.
-const TOOL: &str = "componentize-qjs@0.4.5";
+pub(super) const TOOL: &str = "componentize-qjs@0.4.5";
 const NO_NPM: &str =
     "npm is missing; https://nodejs.org has it, and so has the package 'npm' of most distributions";
 

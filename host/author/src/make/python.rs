@@ -9,7 +9,7 @@ use crate::project::Project;
 use crate::tool::{BUILD_LIMIT, INSTALL_LIMIT, run};
 
 /// The tool and its version: another one makes another component.
-const TOOL: &str = "componentize-py==0.25.1";
+pub(super) const TOOL: &str = "componentize-py==0.25.1";
 /// The folder of the source, and its module.
 const SOURCE: (&str, &str) = ("src", "plugin");
 const NO_PYTHON: &str = "Python 3.10 or later is missing; https://www.python.org has it, and so has the package 'python3' of most \

@@ -8,7 +8,7 @@ use wit_component::ComponentEncoder;
 
 use crate::project::Project;
 use crate::sdk::write_sdk;
-use crate::tool::{BUILD_LIMIT, INSTALL_LIMIT, read_bounded, run};
+use crate::tool::{BUILD_LIMIT, INSTALL_LIMIT, TOKEN, read_bounded, run};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// The default stack of 1 MiB lies at the start of the memory and would be reset for every call.
@@ -69,6 +69,7 @@ fn has_target() -> anyhow::Result<bool> {
     let asked = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])
         .stdin(Stdio::null())
+        .env_remove(TOKEN)
         .output()
         .context(NO_CARGO)?;
     let folder = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
