@@ -88,7 +88,7 @@ function message({ title, text, severity = 'info', channel, thread, fields = [],
 function retryAfterMs({ headers }) {
   const found = headers.find(({ name }) => name.toLowerCase() === 'retry-after');
   const seconds = found ? Number(textOf(found.value)) : NaN;
-  return Number.isFinite(seconds) ? BigInt(Math.ceil(seconds) * 1000) : null;
+  return Number.isFinite(seconds) ? Math.ceil(seconds) * 1000 : null;
 }
 
 function parsed(response) {

@@ -45,14 +45,16 @@ function normal(address) {
   if (!isWhole) throw misfit(address);
   const all = [...before, ...Array(missing).fill('0'), ...after];
   if (!all.every((group) => /^[0-9a-f]{1,4}$/.test(group))) throw misfit(address);
-  const short = all.map((group) => parseInt(group, 16).toString(16)).join(':');
-  // The first of the longest runs of zeros becomes '::', as RFC 5952 has it.
-  const runs = short.match(/\b0(?::0)+\b/g) ?? [];
-  const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '');
-  if (!longest) return short;
-  const at = short.indexOf(longest);
-  const [left, right] = [short.slice(0, at), short.slice(at + longest.length)];
-  return `${left.replace(/:$/, '')}::${right.replace(/^:/, '')}`;
+  const short = all.map((group) => parseInt(group, 16).toString(16));
+  // The first of the longest runs of at least two zeros becomes '::', as RFC 5952 has it.
+  const run = { at: 0, length: 1 };
+  for (let at = 0; at < 8; at += 1) {
+    const end = short.findIndex((group, n) => n >= at && group !== '0');
+    const length = (end < 0 ? 8 : end) - at;
+    if (length > run.length) Object.assign(run, { at, length });
+  }
+  if (run.length < 2) return short.join(':');
+  return `${short.slice(0, run.at).join(':')}::${short.slice(run.at + run.length).join(':')}`;
 }
 
 function headerOf({ headers }, wanted) {
@@ -76,7 +78,7 @@ function refusal(response) {
   if (status === 422) return fault('invalid', `AbuseIPDB does not take the address${said}`, more);
   if (status === 429) {
     const seconds = Number(headerOf(response, 'retry-after') ?? NaN);
-    const retryAfterMs = Number.isFinite(seconds) ? BigInt(Math.ceil(seconds) * 1000) : null;
+    const retryAfterMs = Number.isFinite(seconds) ? Math.ceil(seconds) * 1000 : null;
     return fault('rate-limit', `the daily look-ups of the key are used up${said}`, { ...more, retryAfterMs });
   }
   return fault('generic', `AbuseIPDB answered status ${status}${said}`, more);

@@ -123,7 +123,7 @@ def article(text: str, subject: str | None = None) -> dict:
 
 
 def shown(ticket: dict) -> dict:
-    url = settings()["zammad-url"].rstrip("/")
+    url = (settings().get("public-url") or settings()["zammad-url"]).rstrip("/")
     return {"ticket_id": ticket["id"], "number": ticket["number"], "url": f"{url}/#ticket/zoom/{ticket['id']}"}
 
 
