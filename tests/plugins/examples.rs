@@ -94,6 +94,12 @@ impl Lab {
         archive_of(&manifest, read(".heddle/component.wasm"), &keys.acme)
     }
 
+    /// What the plugin says of itself with these settings and secrets.
+    async fn checked(&self) -> Value {
+        let path = format!("/plugins/{}/check", self.id);
+        self.api.post(&path, &json!({})).await.expect_status(200).body["result"].clone()
+    }
+
     /// Has an action carried out, and answers its step.
     async fn step(&self, action: &str, params: Value) -> Value {
         let body = json!({ "operation_id": format!("plugin.{}.{action}", self.id), "params": params });
@@ -159,6 +165,7 @@ on_both! {
     async fn slack_gets_a_message_whose_buttons_carry_their_answers(database: Database) {
         let token = Some(("bot-token", SLACK_TOKEN));
         let lab = Lab::start(database, "slack-notices", json!({ "channel": "#network" }), token).await;
+        assert_eq!(lab.checked().await, json!({ "channel": "#network" }));
         let output = lab.works("post", json!({
             "title": "Switch 3 is down", "severity": "critical", "text": "<!channel> look",
             "fields": [{ "name": "Site", "value": "Berlin" }],
@@ -187,6 +194,7 @@ on_both! {
     async fn grafana_keeps_what_is_annotated_and_finds_it_by_its_tags(database: Database) {
         let settings = json!({ "grafana-url": "here", "tags": ["noc & more"] });
         let lab = Lab::start(database, "grafana-annotations", settings, Some(("token", GRAFANA_TOKEN))).await;
+        assert_eq!(lab.checked().await, json!({ "found": 0 }));
         for (text, tag) in [("Applied", "berlin"), ("Reverted", "oslo")] {
             let params = json!({ "text": text, "tags": [tag], "time_ms": 1_795_471_200_000_u64 });
             assert_eq!(lab.works("annotate", params).await["tags"], json!(["noc & more", tag]));
@@ -207,6 +215,7 @@ on_both! {
     async fn a_key_has_one_open_ticket_in_zammad(database: Database) {
         let settings = json!({ "zammad-url": "here", "customer": "noc@example.net" });
         let lab = Lab::start(database, "ticket-desk", settings, Some(("token", ZAMMAD_TOKEN))).await;
+        assert_eq!(lab.checked().await, json!({ "agent": "noc@example.net" }));
         let open = |key: &str, text: &str| lab.works("open-ticket", json!({ "key": key, "title": "Down", "text": text }));
         let first = open("switch-3", "no answer").await;
         let url = format!("{}/#ticket/zoom/7", lab.services.url);
@@ -236,6 +245,7 @@ on_both! {
         let key = Some(("api-key", ABUSEIPDB_KEY));
         let settings = json!({ "alias": "web_servers", "threshold": 80 });
         let lab = Lab::serving(database, "threat-feed", settings, key, &["opnsense"]).await;
+        assert_eq!(lab.checked().await, json!({ "alias": "web_servers", "threshold": 80 }));
         let firewall = heddle_lab::Lab::builder(Firewall::new(Settings::default())).start().await;
         let controller = lab.register("opnsense", &firewall.url(), ("admin-key", "admin-secret"), json!({})).await;
         let (bad, fair) = ("203.0.113.66", "203.0.113.7");
@@ -268,6 +278,7 @@ on_both! {
         let nobody = "00000000-0000-7000-8000-000000000000";
         let first = settings(nobody, "none", &whole_week);
         let lab = Lab::serving(database, "quiet-hours", first, None, &["omada"]).await;
+        assert!(lab.checked().await["local_time"].is_string());
         let message = lab.fails("apply-now", json!({})).await;
         assert!(message.contains("controller"), "{message}");
 
