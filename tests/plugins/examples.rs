@@ -235,7 +235,7 @@ on_both! {
         assert_eq!(open("switch-3", "again").await["ticket_id"], 9);
 
         // A person closed this one in Zammad.
-        lab.services.kept().tickets.get_mut(&8).unwrap().state = "closed".to_owned();
+        lab.services.kept().tickets.get_mut(&8).unwrap().state = String::from("closed");
         assert_eq!(open("switch-4", "again").await["ticket_id"], 10);
     }
 }

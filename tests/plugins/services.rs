@@ -40,7 +40,7 @@ pub(super) struct Kept {
     pub(super) annotations: Vec<Value>,
     /// Of Zammad, by id.
     pub(super) tickets: BTreeMap<u64, Ticket>,
-    /// Scores of AbuseIPDB.
+    /// Scores of `AbuseIPDB`.
     pub(super) scores: BTreeMap<String, u32>,
     /// Look-ups that count against the daily ones.
     pub(super) look_ups: usize,
