@@ -1,4 +1,4 @@
-//! Switches radios and the PoE of ports off at certain hours: says what is to be off, and stages the changes.
+//! Switches radios and the power of ports off at certain hours: says what is to be off, and stages the changes.
 //!
 //! They are in the words of the model, so that they fit every vendor that can express them. A person reviews and applies them.
 
@@ -176,7 +176,8 @@ impl Action for ApplyNow {
         let mut first = None;
         for target in &settings.targets {
             let wish = Wish::of(host, &settings, target, now)?;
-            if !wish.is_due() && !(again && wish.asked.is_some()) {
+            let is_repeated = again && wish.asked.is_some();
+            if !wish.is_due() && !is_repeated {
                 applied.unchanged += 1;
                 continue;
             }

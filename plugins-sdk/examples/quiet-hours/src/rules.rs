@@ -27,7 +27,7 @@ pub(crate) struct Target {
 pub(crate) enum Kind {
     /// A radio of an access point.
     Radio,
-    /// The PoE of a switch port.
+    /// The power that a switch port gives.
     Port,
 }
 
