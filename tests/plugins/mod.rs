@@ -7,11 +7,13 @@ mod consent;
 mod crash;
 mod elsewhere;
 mod events;
+mod examples;
 mod install;
 mod keeping;
 mod lifecycle;
 mod organization;
 mod origin;
+mod services;
 
 use std::collections::BTreeMap;
 

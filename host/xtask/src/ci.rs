@@ -10,7 +10,7 @@ use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
-use crate::{guest, package};
+use crate::{guest, package, plugins};
 
 /// All tests, with components, programs, tools and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
@@ -20,6 +20,7 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
     let tools = phase("tools", || Tools::prepare(workspace, stop))?;
     phase("components", || package::components(workspace, stop))?;
     phase("programs and tests", || build_all(workspace, stop))?;
+    phase("plugins", || plugins::build_all(workspace, stop))?;
     let mut cargo = workspace.cargo();
     cargo
         // A failure in one crate hides none in another: a second run costs as much as the first.
@@ -32,7 +33,8 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .env("HEDDLE_BIN", workspace.bin("heddle"))
         .env("LAB_OPENWRT_BIN", workspace.bin("lab-openwrt"))
         .env("HEDDLE_PACKAGES", workspace.packages())
-        .env("HEDDLE_GUESTS", workspace.guests());
+        .env("HEDDLE_GUESTS", workspace.guests())
+        .env("HEDDLE_PLUGINS", workspace.plugins());
     let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;
     Ok(exit_code(status))
 }

@@ -9,9 +9,11 @@ mod demo;
 mod guest;
 mod package;
 mod phase;
+mod plugins;
 mod postgres;
 mod process;
 mod record;
+mod registry;
 mod run;
 mod settings;
 mod tools;
@@ -39,7 +41,7 @@ enum Command {
     Components,
     /// Start the server with the adapters, ready for writes
     Run {
-        /// Also start a practice router, and set up an organization that knows it
+        /// Also start a practice device of each vendor, set up an organization that knows them, and list the example plugins
         #[arg(long)]
         demo: bool,
     },

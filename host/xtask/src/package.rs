@@ -14,7 +14,8 @@ use crate::guest;
 use crate::process::{Stop, say};
 use crate::workspace::Workspace;
 
-const PUBLISHER: &str = "heddle";
+/// The publisher of what is built here.
+pub(crate) const PUBLISHER: &str = "heddle";
 /// Raised when packages of the same input come out differently.
 const RECIPE: &str = "1";
 /// Folders of the crates with guests for tests, some of which misbehave on purpose.
@@ -92,9 +93,14 @@ fn guest(folder: &Path) -> anyhow::Result<Guest> {
     Ok(Guest { name, folder: folder.to_owned(), package })
 }
 
+/// The file of the key of this checkout.
+pub(crate) fn publisher_key_file(workspace: &Workspace) -> PathBuf {
+    workspace.root.join(".heddle").join("publisher.key")
+}
+
 /// The key of this checkout, made when it is first needed.
-fn publisher_key(workspace: &Workspace) -> anyhow::Result<PublisherKey> {
-    let path = workspace.root.join(".heddle").join("publisher.key");
+pub(crate) fn publisher_key(workspace: &Workspace) -> anyhow::Result<PublisherKey> {
+    let path = publisher_key_file(workspace);
     if !path.exists() {
         std::fs::create_dir_all(path.parent().context("the key has no folder")?)?;
         PublisherKey::generate(PUBLISHER)?.save(&path)?;
@@ -149,13 +155,13 @@ fn read_module(workspace: &Workspace, guest: &Guest) -> anyhow::Result<Vec<u8>> 
 }
 
 /// Remembers from what an output was made, so that it is not made again.
-struct Stamp {
+pub(crate) struct Stamp {
     path: PathBuf,
     hash: String,
 }
 
 impl Stamp {
-    fn of(workspace: &Workspace, name: &str, inputs: &[&[u8]]) -> Self {
+    pub(crate) fn of(workspace: &Workspace, name: &str, inputs: &[&[u8]]) -> Self {
         let mut hash = Sha256::new_with_prefix(RECIPE);
         for input in inputs {
             hash.update(Sha256::digest(input));
@@ -164,11 +170,11 @@ impl Stamp {
         Self { path, hash: hex::encode(hash.finalize()) }
     }
 
-    fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         std::fs::read_to_string(&self.path).is_ok_and(|hash| hash == self.hash)
     }
 
-    fn write(&self) -> anyhow::Result<()> {
+    pub(crate) fn write(&self) -> anyhow::Result<()> {
         std::fs::create_dir_all(self.path.parent().context("the stamp has no folder")?)?;
         Ok(std::fs::write(&self.path, &self.hash)?)
     }

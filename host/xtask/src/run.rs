@@ -8,11 +8,11 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::demo::{DEVICES, Device, Site};
-use crate::package;
 use crate::phase::phase;
 use crate::process::{self, Guarded, Stop, say};
 use crate::settings::{Settings, given};
 use crate::workspace::Workspace;
+use crate::{package, plugins, registry};
 
 const START_LIMIT: Duration = Duration::from_mins(1);
 /// How often a vendor's sites are looked for, and how long between two looks.
@@ -34,7 +34,7 @@ pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCo
     wait(&mut [&mut server], stop)
 }
 
-/// `run --demo`: server, practice devices, and an organization that knows them.
+/// `run --demo`: server, practice devices, an organization that knows them, and a registry of plugins.
 pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
     let settings = Settings::new(&given, workspace.packages(), workspace.trusted_keys());
     let address = settings.bind_addr()?;
@@ -45,6 +45,10 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
          such as 127.0.0.1:8080"
     );
     build(workspace, stop)?;
+    let registry = phase("plugins", || {
+        let built = plugins::build_possible(workspace, stop)?;
+        registry::prepare(workspace, stop, &built)
+    })?;
     let mut devices = Vec::new();
     for device in &DEVICES {
         let name = format!("lab-{}", device.vendor);
@@ -54,6 +58,7 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
     }
     let mut server = server_command(workspace, &settings)?;
     server.env("EGRESS_EXTRA_NETWORKS", settings.demo_networks());
+    server.envs(settings.catalogue(&registry.served, &registry.root));
     let mut server = Guarded::start("heddle", &mut server)?;
     let api = Api::at(address);
     api.wait_until_healthy(&mut server, stop)?;
@@ -64,6 +69,9 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
     say(&format!("heddle is at {}", api.base));
     seeding.lines(&settings.data_dir()).iter().for_each(|line| say(line));
     say_read_only(&settings);
+    if settings.follows_own_catalogue() {
+        say(&format!("plugins to install are listed at {}/api/v1/marketplace/plugins", api.base));
+    }
     for device in &DEVICES {
         say(&device.line());
     }

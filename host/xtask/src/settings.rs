@@ -10,6 +10,10 @@ use anyhow::Context as _;
 /// Networks that the practice router of the demo is in: the address guard refuses them otherwise.
 const DEMO_NETWORK: &str = "127.0.0.0/8";
 
+/// What says which catalogue a server follows, and what it is believed for.
+const CATALOGUE: [&str; 4] =
+    ["MARKETPLACE_URL", "MARKETPLACE_ROOT", "MARKETPLACE_PUBLISHER_PUBLIC_KEY", "MARKETPLACE_ALLOW_UNSIGNED"];
+
 /// Settings as the user gave them, and the defaults of `cargo xtask run`.
 pub(crate) struct Settings<'a> {
     given: &'a dyn Fn(&str) -> Option<String>,
@@ -49,6 +53,19 @@ impl<'a> Settings<'a> {
             Some(given) => format!("{given},{DEMO_NETWORK}"),
             None => DEMO_NETWORK.to_owned(),
         }
+    }
+
+    /// Whether the server follows the catalogue of the demo: the user names no other one, and no key for one.
+    pub(crate) fn follows_own_catalogue(&self) -> bool {
+        CATALOGUE.iter().all(|name| (self.given)(name).is_none())
+    }
+
+    /// The variables by which the server follows this catalogue, where the user says nothing of another one.
+    pub(crate) fn catalogue(&self, served: &Path, root: &Path) -> Vec<(&'static str, PathBuf)> {
+        if !self.follows_own_catalogue() {
+            return Vec::new();
+        }
+        vec![("MARKETPLACE_URL", served.to_owned()), ("MARKETPLACE_ROOT", root.to_owned())]
     }
 
     /// What the server will find: the user's word, or the default.
@@ -131,6 +148,19 @@ mod tests {
         assert_eq!(with(&|_| None).demo_networks(), "127.0.0.0/8");
         assert_eq!(with(&given("10.0.0.0/8")).demo_networks(), "10.0.0.0/8,127.0.0.0/8");
         assert_eq!(with(&given("10.0.0.0/8, 127.0.0.0/8")).demo_networks(), "10.0.0.0/8, 127.0.0.0/8");
+    }
+
+    #[test]
+    fn the_demo_has_a_catalogue_where_the_user_follows_none() {
+        let (served, root) = (Path::new("public"), Path::new("public/1.root.json"));
+        assert_eq!(
+            with(&|_| None).catalogue(served, root),
+            [("MARKETPLACE_URL", served.to_owned()), ("MARKETPLACE_ROOT", root.to_owned())]
+        );
+        for name in CATALOGUE {
+            let given = |asked: &str| (asked == name).then(|| "1".to_owned());
+            assert!(with(&given).catalogue(served, root).is_empty(), "{name}");
+        }
     }
 
     #[test]

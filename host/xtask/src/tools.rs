@@ -1,4 +1,5 @@
-//! Programs besides cargo's that tests need: a cache server, a directory, the metrics linter, Python and Node packages.
+//! Programs besides cargo's that tests need: a cache server, a directory, the metrics linter, Python and Node packages, and what
+//! authors of plugins have.
 //!
 //! Tests find them by environment variables. Nothing here is part of the product.
 
@@ -57,6 +58,27 @@ impl Tools {
             ("TEST_CHROMIUM", &self.chromium),
         ]
     }
+}
+
+/// Installs what authors of plugins in JavaScript and Python have: npm, and Python with its module for environments.
+pub(crate) fn prepare_authors(stop: &Stop) -> anyhow::Result<()> {
+    program("npm", "npm", stop)?;
+    if has_venv() {
+        return Ok(());
+    }
+    let missing = "Python 3.10 or later with its module 'venv' is missing; install it, on Debian \
+                   'apt-get install python3 python3-venv'";
+    apt::install(&["python3", "python3-venv"], missing, stop)?;
+    ensure!(has_venv(), missing);
+    Ok(())
+}
+
+/// Whether Python can make environments, with the program that installs packages in them.
+pub(crate) fn has_venv() -> bool {
+    const ASKED: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))";
+    let mut python = Command::new("python3");
+    let asked = python.args(["-c", ASKED]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
 }
 
 /// A program on the search path, or of this Debian package.

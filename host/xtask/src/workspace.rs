@@ -83,6 +83,11 @@ impl Workspace {
         self.target.join("guests")
     }
 
+    /// Where the example plugins are built, one folder each.
+    pub(crate) fn plugins(&self) -> PathBuf {
+        self.target.join("plugins")
+    }
+
     /// A program of the development profile.
     pub(crate) fn bin(&self, name: &str) -> PathBuf {
         self.program("debug", name)
