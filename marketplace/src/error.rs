@@ -73,9 +73,6 @@ pub enum PackageError {
     /// A key of the manifest, or a file, that packages of this kind do not have.
     #[error("'{key}' does not belong to a package of kind '{kind}'; {advice}")]
     OtherKind { key: String, kind: &'static str, advice: &'static str },
-    /// A part of plugins that this version of the host does not carry out.
-    #[error("'{0}' is not supported yet; leave it out")]
-    NotYet(&'static str),
     /// Something that a plugin declares and that could not be carried out as written.
     #[error("{part} '{name}': {problem}")]
     Plugin { part: &'static str, name: String, problem: String },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::manifest::{Capabilities, Limits, Manifest};
-use crate::plugin::{Action, ActionEffect, HttpTarget, Origin, SecretPlace, with_port};
+use crate::plugin::{Action, ActionEffect, Hook, HookScheme, HttpTarget, Origin, SecretPlace, with_port};
 use crate::plugin_rules::parse_origin;
 use crate::words::plain;
 
@@ -19,11 +19,25 @@ pub struct Grant {
     pub events: Vec<String>,
     /// Operations that it calls.
     pub fabric: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookGrant>,
     pub http: Vec<HttpGrant>,
     /// Bytes that it keeps in one organization; 0 without the capability.
     pub kv_bytes: u64,
     pub limits: LimitsGrant,
+    /// Least seconds between two times of a timer; 0 without the capability.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub schedule_s: u32,
     pub secrets: Vec<SecretGrant>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolGrant>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerGrant>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// An action as it is granted: what it changes, and who may use it.
@@ -33,6 +47,33 @@ pub struct ActionGrant {
     pub effect: ActionEffect,
     pub id: String,
     pub permission: Option<String>,
+}
+
+/// A trigger as it is granted: what calls it, and what it changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TriggerGrant {
+    pub effect: ActionEffect,
+    pub events: Vec<String>,
+    pub id: String,
+}
+
+/// A tool as it is granted: who may ask it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ToolGrant {
+    pub id: String,
+    pub permission: Option<String>,
+}
+
+/// A hook as it is granted: how requests are known, and what it changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HookGrant {
+    pub effect: ActionEffect,
+    pub name: String,
+    /// How a request is known, with the secret, and the seconds that it may be old where there are some.
+    pub proof: String,
 }
 
 /// What a call may use, as it is granted.
@@ -123,14 +164,27 @@ pub struct Difference {
 #[must_use]
 pub fn of(manifest: &Manifest) -> Grant {
     let actions: Vec<ActionGrant> = manifest.actions.iter().map(of_action).collect();
+    let hooks: Vec<HookGrant> = manifest.hooks.iter().map(of_hook).collect();
+    let tools = manifest
+        .tools
+        .iter()
+        .map(|tool| ToolGrant { id: tool.id.clone(), permission: tool.permission.clone() });
+    let triggers = manifest.triggers.iter().map(|trigger| TriggerGrant {
+        effect: trigger.effect,
+        events: sorted(&trigger.events),
+        id: trigger.id.clone(),
+    });
     Grant {
         actions: sorted(&actions),
+        hooks: sorted(&hooks),
+        tools: sorted(&tools.collect::<Vec<_>>()),
+        triggers: sorted(&triggers.collect::<Vec<_>>()),
         limits: LimitsGrant::of(&manifest.limits),
         ..of_capabilities(&manifest.capabilities)
     }
 }
 
-/// The same of capabilities alone: nothing is said of actions and limits.
+/// The same of capabilities alone: nothing is said of actions, triggers, tools, hooks and limits.
 #[must_use]
 pub fn of_capabilities(has: &Capabilities) -> Grant {
     let secrets = has.secrets.rules().iter().map(|rule| SecretGrant {
@@ -145,6 +199,7 @@ pub fn of_capabilities(has: &Capabilities) -> Grant {
         fabric: sorted(has.called()),
         http,
         kv_bytes: has.kv.as_ref().map_or(0, crate::plugin::KvCapability::bytes_max),
+        schedule_s: has.schedule.as_ref().map_or(0, |schedule| schedule.min_interval_s),
         secrets: sorted(&secrets.collect::<Vec<_>>()),
         ..Grant::default()
     }
@@ -152,6 +207,16 @@ pub fn of_capabilities(has: &Capabilities) -> Grant {
 
 fn of_action(action: &Action) -> ActionGrant {
     ActionGrant { effect: action.effect, id: action.id.clone(), permission: action.permission.clone() }
+}
+
+fn of_hook(hook: &Hook) -> HookGrant {
+    let secret = &hook.signature.secret;
+    let proof = match (hook.signature.scheme, &hook.signature.timestamp) {
+        (HookScheme::Token, _) => format!("the token '{secret}'"),
+        (HookScheme::HmacSha256, None) => format!("signed by '{secret}'"),
+        (HookScheme::HmacSha256, Some(time)) => format!("signed by '{secret}' within {} s", time.tolerance_s),
+    };
+    HookGrant { effect: hook.effect, name: hook.name.clone(), proof }
 }
 
 fn of_target(target: &HttpTarget) -> HttpGrant {
@@ -232,6 +297,15 @@ impl Grant {
             });
         }
         self.actions.iter().for_each(|action| action.parts(&mut parts));
+        self.triggers.iter().for_each(|trigger| trigger.parts(&mut parts));
+        self.tools.iter().for_each(|tool| parts.push(offered("tool", &tool.id, tool.permission.as_deref())));
+        self.hooks.iter().for_each(|hook| hook.parts(&mut parts));
+        if self.schedule_s > 0 {
+            // The more often, the more it may do.
+            let often = u64::from(u32::MAX - self.schedule_s);
+            let text = format!("sets timers, each of which comes at most every {} s", self.schedule_s);
+            parts.push(Part::amount("schedule", often, text));
+        }
         for event in &self.events {
             parts.push(Part::of(Risk::Low, format!("emits events of the type '{event}'")));
         }
@@ -260,20 +334,53 @@ impl Part {
 impl ActionGrant {
     /// The users that may use the action, and what the action changes.
     fn parts(&self, parts: &mut Vec<Part>) {
-        let open = plain(&format!("offers the action '{}' to everyone who may use the Fabric", self.id));
-        parts.push(match &self.permission {
-            None => Part::of(Risk::Low, open),
-            Some(permission) => {
-                let text = format!("offers the action '{}' to those with '{permission}'", self.id);
-                Part { within: Some(open), ..Part::of(Risk::Low, text) }
-            }
-        });
-        let does = match self.effect {
-            ActionEffect::Read => return,
-            ActionEffect::Stage => "stages changes",
-            ActionEffect::Outward => "acts at its own targets",
-        };
-        parts.push(Part::of(Risk::High, format!("{does} by the action '{}'", self.id)));
+        parts.push(offered("action", &self.id, self.permission.as_deref()));
+        parts.extend(changes(self.effect, "action", &self.id));
+    }
+}
+
+/// The users that may use an action or a tool.
+fn offered(what: &str, id: &str, permission: Option<&str>) -> Part {
+    let open = plain(&format!("offers the {what} '{id}' to everyone who may use the Fabric"));
+    match permission {
+        None => Part::of(Risk::Low, open),
+        Some(permission) => {
+            let text = format!("offers the {what} '{id}' to those with '{permission}'");
+            Part { within: Some(open), ..Part::of(Risk::Low, text) }
+        }
+    }
+}
+
+/// What something of the plugin changes, where it changes something.
+fn changes(effect: ActionEffect, what: &str, id: &str) -> Option<Part> {
+    let does = match effect {
+        ActionEffect::Read => return None,
+        ActionEffect::Stage => "stages changes",
+        ActionEffect::Outward => "acts at its own targets",
+    };
+    Some(Part::of(Risk::High, format!("{does} by the {what} '{id}'")))
+}
+
+impl TriggerGrant {
+    /// What calls the trigger, and what it changes.
+    fn parts(&self, parts: &mut Vec<Part>) {
+        let id = &self.id;
+        for event in &self.events {
+            // Who gets the events reads them, with the rights of the user who switched the plugin on.
+            let text = format!("is told of events of the type '{event}', by the trigger '{id}'");
+            parts.push(Part::of(if event.ends_with('*') { Risk::High } else { Risk::Low }, text));
+        }
+        parts.push(Part::of(Risk::Low, format!("runs the trigger '{id}' by itself")));
+        parts.extend(changes(self.effect, "trigger", id));
+    }
+}
+
+impl HookGrant {
+    fn parts(&self, parts: &mut Vec<Part>) {
+        let (name, proof) = (&self.name, &self.proof);
+        let text = format!("is called from outside at the hook '{name}', by requests with a proof ({proof})");
+        parts.push(Part::of(Risk::High, text));
+        parts.extend(changes(self.effect, "hook", name));
     }
 }
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plugin::{
-    Action, EventType, EventsCapability, FabricCapability, HttpTarget, KvCapability, PermissionRule, Secrets,
+    Action, EventType, EventsCapability, FabricCapability, Hook, HttpTarget, KvCapability, PermissionRule,
+    ScheduleCapability, Secrets, Tool, Trigger,
 };
 
 /// What a package is.
@@ -86,12 +87,15 @@ pub struct Manifest {
     /// Of a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-    /// Not supported yet.
+    /// Of a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub triggers: Vec<Value>,
-    /// Not supported yet.
+    pub triggers: Vec<Trigger>,
+    /// Of a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Value>,
+    pub tools: Vec<Tool>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
 }
 
 impl Manifest {
@@ -99,6 +103,24 @@ impl Manifest {
     #[must_use]
     pub fn action(&self, id: &str) -> Option<&Action> {
         self.actions.iter().find(|action| action.id == id)
+    }
+
+    /// The trigger with this id.
+    #[must_use]
+    pub fn trigger(&self, id: &str) -> Option<&Trigger> {
+        self.triggers.iter().find(|trigger| trigger.id == id)
+    }
+
+    /// The tool with this id.
+    #[must_use]
+    pub fn tool(&self, id: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.id == id)
+    }
+
+    /// The hook of this name.
+    #[must_use]
+    pub fn hook(&self, name: &str) -> Option<&Hook> {
+        self.hooks.iter().find(|hook| hook.name == name)
     }
 
     /// The declared type of events with this name.
@@ -139,6 +161,9 @@ pub struct Capabilities {
     /// Of a plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv: Option<KvCapability>,
+    /// Of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleCapability>,
 }
 
 impl Capabilities {
@@ -152,6 +177,12 @@ impl Capabilities {
     #[must_use]
     pub fn emitted(&self) -> &[String] {
         self.events.as_ref().map_or(&[], |events| &events.emit)
+    }
+
+    /// The types of events, and patterns of types, that call triggers.
+    #[must_use]
+    pub fn subscribed(&self) -> &[String] {
+        self.events.as_ref().map_or(&[], |events| &events.subscribe)
     }
 
     /// The operations that may be called.

@@ -1,5 +1,7 @@
 //! What the manifest of a plugin declares beyond that of an adapter: targets, secrets, events, operations that it calls,
-//! storage, permissions and actions. The rules are in `plugin_rules.rs`.
+//! storage, permissions, actions, triggers, tools and hooks. The rules are in `plugin_rules.rs`.
+
+mod occasions;
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +12,10 @@ use url::Url;
 
 use crate::plugin_rules::parse_origin;
 use crate::session_rules;
+
+pub use self::occasions::{
+    Hook, HookEncoding, HookScheme, HookSignature, HookTimestamp, SignedPart, Tool, Trigger,
+};
 
 /// Bytes that a plugin keeps for one organization when its manifest names no number: 1 MiB.
 pub const KV_BYTES_DEFAULT: u64 = 1 << 20;
@@ -249,6 +255,17 @@ pub struct EventsCapability {
     /// Types that it emits, each declared in `event-types`.
     #[serde(default)]
     pub emit: Vec<String>,
+    /// Types that call its triggers: exact ones, or `device.*` for all that begin with `device.`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscribe: Vec<String>,
+}
+
+/// Timers of the plugin, separate for each organization.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScheduleCapability {
+    /// Least seconds between two times of one timer: from 60.
+    pub min_interval_s: u32,
 }
 
 /// Operations of the Fabric that the plugin calls, with the rights of the user on whose behalf it runs.

@@ -1,5 +1,7 @@
 //! Rules for what only plugins declare, and for what a package of the other kind has no use for.
 
+mod occasions;
+
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -44,11 +46,13 @@ fn check_adapter(manifest: &Manifest) -> Result<(), PackageError> {
         ("capabilities.events", has.events.is_some()),
         ("capabilities.fabric", has.fabric.is_some()),
         ("capabilities.kv", has.kv.is_some()),
+        ("capabilities.schedule", has.schedule.is_some()),
         ("permissions", !manifest.permissions.is_empty()),
         ("event-types", !manifest.event_types.is_empty()),
         ("actions", !manifest.actions.is_empty()),
         ("triggers", !manifest.triggers.is_empty()),
         ("tools", !manifest.tools.is_empty()),
+        ("hooks", !manifest.hooks.is_empty()),
     ];
     refuse_other(keys, Kind::Adapter, "leave it out, or write the kind 'plugin'")?;
     if matches!(has.secrets, Secrets::Declared(_)) {
@@ -71,20 +75,14 @@ fn check_plugin(manifest: &Manifest) -> Result<(), PackageError> {
     ];
     let advice = "leave it out: it is about a controller; a plugin declares 'capabilities.http' and 'capabilities.secrets'";
     refuse_other(keys, Kind::Plugin, advice)?;
-    for (name, is_there) in
-        [("triggers", !manifest.triggers.is_empty()), ("tools", !manifest.tools.is_empty())]
-    {
-        if is_there {
-            return Err(PackageError::NotYet(name));
-        }
-    }
     check_targets(manifest)?;
     check_secrets(manifest)?;
     check_events(manifest)?;
     check_calls(manifest)?;
     check_kv(manifest)?;
     check_permissions(manifest)?;
-    check_actions(manifest)
+    check_actions(manifest)?;
+    occasions::check(manifest)
 }
 
 fn refuse_other<const N: usize>(
@@ -374,13 +372,14 @@ fn action_problem(manifest: &Manifest, action: &Action) -> Option<String> {
     {
         return Some(format!("it needs the permission '{needed}', which 'permissions' does not declare"));
     }
-    if action.effect == ActionEffect::Stage && manifest.capabilities.called().is_empty() {
-        return Some(
-            "its effect is 'stage', and 'capabilities.fabric.call' names no operation that could stage"
-                .to_owned(),
-        );
-    }
-    None
+    effect_problem(manifest, action.effect)
+}
+
+fn effect_problem(manifest: &Manifest, effect: ActionEffect) -> Option<String> {
+    let is_idle = effect == ActionEffect::Stage && manifest.capabilities.called().is_empty();
+    is_idle.then(|| {
+        "its effect is 'stage', and 'capabilities.fabric.call' names no operation that could stage".to_owned()
+    })
 }
 
 /// Checks a schema of objects as it is written. [`crate::judge_schemas`] compiles it, once for a package.

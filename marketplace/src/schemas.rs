@@ -43,11 +43,15 @@ fn judge_plugin(manifest: &Manifest) -> Result<(), String> {
         let of = |field, schema| (format!("the {field} of the action '{}'", action.id), schema);
         [of("params-schema", &action.params_schema), of("output-schema", &action.output_schema)]
     });
+    let tools = manifest.tools.iter().flat_map(|tool| {
+        let of = |field, schema| (format!("the {field} of the tool '{}'", tool.id), schema);
+        [of("params-schema", &tool.params_schema), of("output-schema", &tool.output_schema)]
+    });
     let events = manifest.event_types.iter().map(|declared| {
         (format!("the payload-schema of the event type '{}'", declared.event_type), &declared.payload_schema)
     });
     let mut patterns = 0;
-    for (name, document) in actions.chain(events) {
+    for (name, document) in actions.chain(tools).chain(events) {
         // Counted before they are compiled.
         patterns += Schema::judge(document).map_err(|error| format!("{name}: {error}"))?;
         if patterns > PLUGIN_PATTERNS_MAX {

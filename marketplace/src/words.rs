@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Effect, Kind, Manifest, ReadRule, Request};
+use crate::manifest::{
+    Apply, ApplyTo, Capabilities, Capture, CaptureFrom, Effect, Kind, Manifest, ReadRule, Request,
+};
 use crate::plugin::ActionEffect;
 use crate::reading::ANY;
 use crate::{effects, grant};
@@ -26,18 +28,35 @@ fn of_plugin(manifest: &Manifest) -> Vec<String> {
     let items = asked.items(|_| false);
     let mut lines: Vec<String> =
         items.iter().map(|item| format!("{} risk: {}", item.risk.as_str(), item.text)).collect();
-    if asked.http.is_empty() && asked.fabric.is_empty() && asked.events.is_empty() && asked.kv_bytes == 0 {
+    if manifest.capabilities == Capabilities::default() {
         lines.insert(0, "no capability: it computes and reaches nothing".to_owned());
     }
+    let needs = |permission: &Option<String>| {
+        permission.as_ref().map_or_else(String::new, |id| format!("; needs '{id}'"))
+    };
     lines.extend(manifest.actions.iter().map(|action| {
-        let effect = match action.effect {
-            ActionEffect::Read => "reads",
-            ActionEffect::Stage => "stages changes for review",
-            ActionEffect::Outward => "changes something at its own targets",
-        };
-        let needs = action.permission.as_ref().map_or_else(String::new, |id| format!("; needs '{id}'"));
-        format!("action '{}' ({}): {effect}{needs}", action.id, action.title)
+        let needs = needs(&action.permission);
+        format!("action '{}' ({}): {}{needs}", action.id, action.title, does(action.effect))
     }));
+    lines.extend(manifest.triggers.iter().map(|trigger| {
+        let by = if trigger.events.is_empty() { "timers".to_owned() } else { trigger.events.join(", ") };
+        format!("trigger '{}' ({}), by {by}: {}", trigger.id, trigger.title, does(trigger.effect))
+    }));
+    lines.extend(manifest.tools.iter().map(|tool| {
+        format!(
+            "tool '{}' ({}): {}{}",
+            tool.id,
+            tool.title,
+            does(ActionEffect::Read),
+            needs(&tool.permission)
+        )
+    }));
+    lines.extend(
+        manifest
+            .hooks
+            .iter()
+            .map(|hook| format!("hook '{}' ({}): {}", hook.name, hook.title, does(hook.effect))),
+    );
     lines.extend(
         manifest
             .permissions
@@ -45,6 +64,14 @@ fn of_plugin(manifest: &Manifest) -> Vec<String> {
             .map(|permission| format!("permission '{}' ({})", permission.id, permission.title)),
     );
     lines
+}
+
+fn does(effect: ActionEffect) -> &'static str {
+    match effect {
+        ActionEffect::Read => "reads",
+        ActionEffect::Stage => "stages changes for review",
+        ActionEffect::Outward => "changes something at its own targets",
+    }
 }
 
 fn of_adapter(manifest: &Manifest) -> Vec<String> {

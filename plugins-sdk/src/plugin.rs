@@ -25,6 +25,9 @@
 //! }
 //! register_plugin!(Greeter);
 //! ```
+//!
+//! What the manifest declares besides actions is named when the plugin is registered:
+//! `register_plugin!(Greeter: actions, triggers, tools, hooks, configuration)`, each once, as far as there is any.
 
 pub mod bindings;
 mod host;
@@ -37,6 +40,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use bindings::heddle::plugin::kv::{Change, Entry as Stored, Expected, Listed, NewValue, Op, Page};
+pub use bindings::heddle::plugin::schedule::{Cron, Standing, Timer, When};
+pub use bindings::inbound::exports::heddle::plugin::inbound::{
+    Request as HookRequest, Response as HookResponse,
+};
 pub use host::{Event, Host, Live, settings};
 
 use crate::{Fault, FaultExt as _, fault};
@@ -44,16 +51,42 @@ use crate::{Fault, FaultExt as _, fault};
 /// A plugin, without any state: every call is a fresh instance. What it keeps is in its storage, or elsewhere.
 pub trait Plugin: 'static {
     /// Its actions: those of the manifest, made by [`action`].
-    const ACTIONS: &'static [Entry];
+    const ACTIONS: &'static [Entry] = &[];
+
+    /// Its tools: those of the manifest, made by [`action`], too.
+    const TOOLS: &'static [Entry] = &[];
 
     /// Whether it can work with the settings and secrets of the organization; what it answers is shown to people. It
     /// changes nothing: the host refuses to store or to emit something in it.
     fn check(_host: &dyn Host) -> Result<Option<Value>, Fault> {
         Ok(None)
     }
+
+    /// Takes the settings of an organization, which were set, or which this version takes over: such as setting timers. It
+    /// is registered as `configuration`.
+    fn configure(_host: &dyn Host) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Takes events that a trigger of the manifest names, in the order of their numbers. They come at least once. It is
+    /// registered as `triggers`.
+    fn on_events(_host: &dyn Host, trigger: &str, _events: &[Received]) -> Result<(), Fault> {
+        Err(fault::unsupported(format!("trigger '{trigger}' takes no events")))
+    }
+
+    /// Does what a timer of this name is for, with the time at which it was to come, in milliseconds since 1970. It is
+    /// registered as `triggers`.
+    fn on_schedule(_host: &dyn Host, trigger: &str, _timer: &str, _at_ms: u64) -> Result<(), Fault> {
+        Err(fault::unsupported(format!("trigger '{trigger}' has no timers")))
+    }
+
+    /// Answers a request to a hook of the manifest, whose signature the host has verified. It is registered as `hooks`.
+    fn receive(_host: &dyn Host, request: HookRequest) -> Result<HookResponse, Fault> {
+        Err(fault::unsupported(format!("hook '{}' is not answered", request.hook)))
+    }
 }
 
-/// Something that a plugin does when it is asked.
+/// Something that a plugin does when it is asked, or a question that it answers.
 pub trait Action: 'static {
     /// As the manifest has it.
     const ID: &'static str;
@@ -69,21 +102,21 @@ pub trait Action: 'static {
     fn run(host: &dyn Host, params: Self::Params) -> Result<Self::Output, Fault>;
 }
 
-/// An action in the list of a plugin.
+/// An action or a tool in the list of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     id: &'static str,
-    run: fn(&dyn Host, Value) -> Result<Value, Fault>,
+    run: Run,
 }
 
-/// Makes the entry of an action.
+/// Makes the entry of an action or a tool.
 #[must_use]
 pub const fn action<A: Action>() -> Entry {
     Entry { id: A::ID, run: typed::<A> }
 }
 
 impl Entry {
-    /// The id of the action.
+    /// The id of the action or the tool.
     #[must_use]
     pub fn id(&self) -> &'static str {
         self.id
@@ -104,9 +137,22 @@ fn typed<A: Action>(host: &dyn Host, params: Value) -> Result<Value, Fault> {
 /// The action's own fault; `unsupported` where the plugin has no such action; `invalid` with the code `params` where it
 /// does not read the parameters.
 pub fn run<P: Plugin>(host: &dyn Host, action: &str, params: Value) -> Result<Value, Fault> {
-    let entry = P::ACTIONS.iter().find(|entry| entry.id == action);
-    let entry = entry.ok_or_else(|| fault::unsupported(format!("there is no action '{action}'")))?;
-    (entry.run)(host, params)
+    found(P::ACTIONS, "action", action)?(host, params)
+}
+
+/// Asks a tool of a plugin by its id, as the host does.
+///
+/// # Errors
+/// As [`run`].
+pub fn invoke<P: Plugin>(host: &dyn Host, tool: &str, arguments: Value) -> Result<Value, Fault> {
+    found(P::TOOLS, "tool", tool)?(host, arguments)
+}
+
+type Run = fn(&dyn Host, Value) -> Result<Value, Fault>;
+
+fn found(entries: &'static [Entry], what: &str, id: &str) -> Result<Run, Fault> {
+    let entry = entries.iter().find(|entry| entry.id == id);
+    entry.map(|entry| entry.run).ok_or_else(|| fault::unsupported(format!("there is no {what} '{id}'")))
 }
 
 #[doc(hidden)]
@@ -116,17 +162,76 @@ pub fn is_plugin<P: Plugin>() {}
 #[derive(Debug)]
 pub struct Exported<P>(PhantomData<P>);
 
-impl<P: Plugin> bindings::exports::heddle::plugin::lifecycle::Guest for Exported<P> {
+impl<P: Plugin> bindings::lifecycle::exports::heddle::plugin::lifecycle::Guest for Exported<P> {
     fn check() -> Result<Option<String>, Fault> {
         Ok(P::check(&Live)?.map(|shown| shown.to_string()))
     }
 }
 
-impl<P: Plugin> bindings::exports::heddle::plugin::actions::Guest for Exported<P> {
+impl<P: Plugin> bindings::configuration::exports::heddle::plugin::configuration::Guest for Exported<P> {
+    fn configure() -> Result<(), Fault> {
+        P::configure(&Live)
+    }
+}
+
+impl<P: Plugin> bindings::actions::exports::heddle::plugin::actions::Guest for Exported<P> {
     fn run(action_id: String, params: String) -> Result<String, Fault> {
         let params = serde_json::from_str(&params)
             .map_err(|error| fault::invalid(format!("the parameters are not JSON: {error}")))?;
         run::<P>(&Live, &action_id, params).map(|answer| answer.to_string())
+    }
+}
+
+impl<P: Plugin> bindings::tools::exports::heddle::plugin::tools::Guest for Exported<P> {
+    fn invoke(tool_id: String, arguments: String) -> Result<String, Fault> {
+        let arguments = serde_json::from_str(&arguments)
+            .map_err(|error| fault::invalid(format!("the arguments are not JSON: {error}")))?;
+        invoke::<P>(&Live, &tool_id, arguments).map(|answer| answer.to_string())
+    }
+}
+
+impl<P: Plugin> bindings::triggers::exports::heddle::plugin::triggers::Guest for Exported<P> {
+    fn on_events(trigger_id: String, events: Vec<bindings::Given>) -> Result<(), Fault> {
+        let events = events.into_iter().map(Received::of).collect::<Result<Vec<_>, Fault>>()?;
+        P::on_events(&Live, &trigger_id, &events)
+    }
+
+    fn on_schedule(trigger_id: String, timer: String, scheduled_at_ms: u64) -> Result<(), Fault> {
+        P::on_schedule(&Live, &trigger_id, &timer, scheduled_at_ms)
+    }
+}
+
+impl<P: Plugin> bindings::inbound::exports::heddle::plugin::inbound::Guest for Exported<P> {
+    fn receive(request: HookRequest) -> Result<HookResponse, Fault> {
+        P::receive(&Live, request)
+    }
+}
+
+/// An event that a trigger is told of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Received {
+    /// The same whenever the event comes again.
+    pub id: String,
+    /// Grows within the organization.
+    pub seq: u64,
+    pub event_type: String,
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub occurred_at_ms: u64,
+    /// As the type declares it.
+    pub payload: Value,
+}
+
+impl Received {
+    fn of(given: bindings::Given) -> Result<Self, Fault> {
+        let payload = serde_json::from_str(&given.payload)
+            .map_err(|error| fault::invalid(format!("the payload of an event is not JSON: {error}")))?;
+        Ok(Self {
+            id: given.id,
+            seq: given.seq,
+            event_type: given.event_type,
+            occurred_at_ms: given.occurred_at_ms,
+            payload,
+        })
     }
 }
 
@@ -135,14 +240,44 @@ impl<P: Plugin> bindings::exports::heddle::plugin::actions::Guest for Exported<P
 /// On other targets than `wasm32` it only checks that the trait is implemented, so that the crate's tests run natively.
 #[macro_export]
 macro_rules! register_plugin {
-    ($plugin:ident) => {
+    ($plugin:ident) => { $crate::register_plugin!($plugin: actions); };
+    ($plugin:ident: $($part:ident),+ $(,)?) => {
         const _: fn() = $crate::plugin::is_plugin::<$plugin>;
 
         #[cfg(target_arch = "wasm32")]
         mod heddle_component {
             type Component = $crate::plugin::Exported<super::$plugin>;
-            $crate::plugin::bindings::export_plugin!(Component with_types_in $crate::plugin::bindings);
+            $crate::plugin::bindings::lifecycle::export_lifecycle!(
+                Component with_types_in $crate::plugin::bindings::lifecycle
+            );
+            $($crate::register_part!($part Component);)+
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: () = { $($crate::register_part!($part);)+ };
+    };
+}
+
+/// Exports one of the interfaces of a plugin; nothing to call by hand.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! register_part {
+    (actions $($component:ident)?) => { $($crate::plugin::bindings::actions::export_actions!(
+        $component with_types_in $crate::plugin::bindings::actions
+    );)? };
+    (configuration $($component:ident)?) => { $($crate::plugin::bindings::configuration::export_configuration!(
+        $component with_types_in $crate::plugin::bindings::configuration
+    );)? };
+    (triggers $($component:ident)?) => { $($crate::plugin::bindings::triggers::export_triggers!(
+        $component with_types_in $crate::plugin::bindings::triggers
+    );)? };
+    (tools $($component:ident)?) => { $($crate::plugin::bindings::tools::export_tools!(
+        $component with_types_in $crate::plugin::bindings::tools
+    );)? };
+    (hooks $($component:ident)?) => { $($crate::plugin::bindings::inbound::export_inbound!(
+        $component with_types_in $crate::plugin::bindings::inbound
+    );)? };
+    ($other:ident $($component:ident)?) => {
+        compile_error!("a plugin has actions, configuration, triggers, tools and hooks");
     };
 }
 

@@ -8,12 +8,16 @@ mod crash;
 mod elsewhere;
 mod events;
 mod examples;
+mod hooks;
 mod install;
 mod keeping;
 mod lifecycle;
 mod organization;
 mod origin;
 mod services;
+mod timers;
+mod triggers;
+mod watcher;
 
 use std::collections::BTreeMap;
 

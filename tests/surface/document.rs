@@ -74,6 +74,7 @@ const PROOFS: &[&str] = &[
     "/oauth2/login/mfa",
     "/oauth2/revoke",
     "/oauth2/token",
+    "/plugins/{plugin}/hooks/{hook}/{organization_id}",
 ];
 
 #[tokio::test]

@@ -18,6 +18,7 @@ const UNLIMITED_PUBLIC_WRITES: &[(&str, &str)] = &[
     ("/oauth2/token", "takes secrets and codes with 256 random bits"),
     ("/oauth2/revoke", "takes secrets and tokens with 256 random bits"),
     ("/oauth2/introspect", "takes secrets and tokens with 256 random bits"),
+    ("/plugins/{plugin}/hooks/{hook}/{organization_id}", "is proved by a signature, and has a limit within"),
     ("/setup/complete", "is done once, and has a limit within"),
 ];
 /// Writes below the paths about users and their access that change no caller, with the reason.

@@ -11,7 +11,7 @@ use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::ActionEffect;
 use heddle_runtime::{
     Credential, Emitted, Exchange, KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage, Of, PluginServices,
-    VaultError, Witness,
+    StandingTimer, Timer, TimerTimes, VaultError, Witness,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ struct Kept {
     exchanges: Vec<Exchange>,
     called: Vec<Value>,
     emitted: Vec<Value>,
+    timers: BTreeMap<String, Timer>,
     counts: Counts,
 }
 
@@ -245,6 +246,33 @@ impl PluginServices for Services {
             kept.emitted.push(written);
         }
         Ok(())
+    }
+
+    async fn timers_set(&self, _: &Of<'_>, timers: Vec<Timer>, _: u32) -> Result<(), Fault> {
+        let mut kept = self.kept();
+        for timer in timers {
+            kept.trace
+                .push(format!("timer: set '{}' for '{}': {:?}", timer.name, timer.trigger, timer.times));
+            kept.timers.insert(timer.name.clone(), timer);
+        }
+        Ok(())
+    }
+
+    async fn timers_cancel(&self, _: &Of<'_>, names: Vec<String>) -> Result<(), Fault> {
+        let mut kept = self.kept();
+        kept.trace.push(format!("timer: cancel {}", names.join(", ")));
+        kept.timers.retain(|name, _| !names.contains(name));
+        Ok(())
+    }
+
+    /// Nothing comes here: of a time that is not fixed, the next one is 0.
+    async fn timers_list(&self, _: &Of<'_>) -> Result<Vec<StandingTimer>, Fault> {
+        let next = |times: &TimerTimes| if let TimerTimes::At(at) = times { *at } else { 0 };
+        let kept = self.kept();
+        let standing = kept.timers.values();
+        Ok(standing
+            .map(|timer| StandingTimer { next_at_ms: next(&timer.times), timer: timer.clone() })
+            .collect())
     }
 }
 

@@ -9,6 +9,7 @@ mod dev;
 mod expect;
 mod host;
 mod make;
+mod occasion;
 mod package;
 mod placed;
 mod project;

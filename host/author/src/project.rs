@@ -48,6 +48,7 @@ impl Import {
             ("kv", "heddle:plugin/kv", asked.kv.is_some()),
             ("fabric", "heddle:plugin/fabric", !asked.called().is_empty()),
             ("events", "heddle:plugin/events", !asked.emitted().is_empty()),
+            ("schedule", "heddle:plugin/schedule", asked.schedule.is_some()),
         ];
         let wanted = all.into_iter().filter(|(_, _, is_wanted)| *is_wanted);
         wanted.map(|(feature, interface, _)| Self { feature, interface }).collect()
@@ -108,6 +109,22 @@ impl Project {
         let Some(asked) = self.manifest_value()?.get("capabilities").cloned() else { return Ok(Vec::new()) };
         let asked = serde_json::from_value(asked).with_context(|| format!("'capabilities' of {MANIFEST}"))?;
         Ok(Import::of(&asked))
+    }
+
+    /// The interfaces that a component without an SDK exports: those for which the manifest declares something. Settings are
+    /// told to a plugin that sets timers.
+    pub(crate) fn exports(&self) -> anyhow::Result<Vec<&'static str>> {
+        let manifest = self.manifest_value()?;
+        let has = |key: &str| manifest[key].as_array().is_some_and(|list| !list.is_empty());
+        let all = [
+            ("lifecycle", true),
+            ("configuration", manifest["capabilities"].get("schedule").is_some()),
+            ("actions", has("actions")),
+            ("triggers", has("triggers")),
+            ("tools", has("tools")),
+            ("inbound", has("hooks")),
+        ];
+        Ok(all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect())
     }
 
     /// The id that the manifest gives.

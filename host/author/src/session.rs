@@ -16,6 +16,7 @@ use heddle_runtime::{
 use serde_json::{Map, Value};
 
 use crate::host::Services;
+use crate::occasion;
 use crate::project::Project;
 use crate::tool::read_bounded;
 
@@ -107,7 +108,8 @@ impl Session {
         self.plugin.manifest()
     }
 
-    /// Runs an action. What does not fit its schema, or the settings theirs, is refused as a server does.
+    /// Runs an action or a tool, or calls a trigger or a hook. What does not fit its schema, or the settings theirs, is refused
+    /// as a server does.
     pub(crate) async fn act(
         &self,
         action: &str,
@@ -115,13 +117,11 @@ impl Session {
         settings: &Map<String, Value>,
     ) -> anyhow::Result<Done> {
         let schema = self.plugin.params_schema(action).await.map_err(|error| anyhow!("{error}"))?;
-        let Some(schema) = schema else {
-            let known: Vec<&str> = self.plugin.manifest().actions.iter().map(|one| one.id.as_str()).collect();
-            bail!("the manifest has no action '{action}'; it has: {}", known.join(", "));
-        };
         let settings = Value::Object(settings.clone());
         fit("settings", self.plugin.settings_schema(), &settings)?;
-        fit("params", &schema, params)?;
+        if let Some(schema) = &schema {
+            fit("params", schema, params)?;
+        }
         let call = PluginCall {
             org_id: self.org_id,
             settings,
@@ -130,7 +130,13 @@ impl Session {
             behalf: Arc::new(()),
         };
         let begun = Instant::now();
-        let outcome = self.plugin.run(&call, action, params).await;
+        let outcome = if schema.is_some() {
+            self.plugin.run(&call, action, params).await
+        } else if let Some(outcome) = occasion::make(&self.plugin, &call, action, params).await? {
+            outcome
+        } else {
+            bail!("the plugin has no '{action}'; it has {}", occasion::known(&self.plugin));
+        };
         Ok(Done { outcome, took: begun.elapsed() })
     }
 }

@@ -315,7 +315,8 @@ async fn update_one(
     let body = body.map(|Json(body)| body).unwrap_or_default();
     let asked = Asked { version: None, override_reason: body.override_reason.map(reason).transpose()? };
     let app = by.app.clone();
-    to_its_end(&app, async move { install::update(&by, creation, &path.plugin, asked).await }).await
+    let updating = async move { install::update(&by, creation, &path.plugin, asked).await };
+    to_its_end(&app, Box::pin(updating)).await
 }
 
 fn version(text: &str) -> Result<Version, Error> {

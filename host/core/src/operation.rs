@@ -78,6 +78,8 @@ stored_words! {
         Action = "action",
         /// A person repeated an earlier run.
         Rerun = "rerun",
+        /// An event, a timer or a request of others called a plugin.
+        Trigger = "trigger",
     }
 }
 

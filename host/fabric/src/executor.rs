@@ -215,7 +215,12 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
                 events::list(&mut tx, &app.declared().events, run.org_id, run.event_seq - 1, None, 1).await?;
             stretch.events.into_iter().next().filter(|stored| stored.event.seq == run.event_seq)
         }
-        RunKind::Event | RunKind::Rerun | RunKind::Test | RunKind::Schedule | RunKind::Action => None,
+        RunKind::Event
+        | RunKind::Rerun
+        | RunKind::Test
+        | RunKind::Schedule
+        | RunKind::Action
+        | RunKind::Trigger => None,
     };
     drop(tx);
     let event = event.map(|stored| heddle_kernel::events::Published::from(stored).event);

@@ -25,6 +25,8 @@ const FOR_PERSONS_OF_ORG: usize = 4;
 enum Origin {
     Queue,
     Person,
+    /// What a provider of operations started, which bounds it by itself.
+    Occasion,
 }
 
 /// The runs that are executing now.
@@ -106,8 +108,17 @@ fn most_of_org(free: usize) -> usize {
 
 /// Takes a run out of the queue and marks it as executing.
 pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> RunInFlight {
+    mark(app, org, run, Origin::Queue)
+}
+
+/// Marks a run that a provider started as executing, before it is written.
+pub(crate) fn take_for_occasion(app: &SharedApp, org: OrgId, run: RunId) -> RunInFlight {
+    mark(app, org, run, Origin::Occasion)
+}
+
+fn mark(app: &SharedApp, org: OrgId, run: RunId, origin: Origin) -> RunInFlight {
     let serial = FabricState::of(app).in_flight.taken.fetch_add(1, Ordering::Relaxed);
-    FabricState::of(app).in_flight.held().insert(run, Held { org, origin: Origin::Queue, serial });
+    FabricState::of(app).in_flight.held().insert(run, Held { org, origin, serial });
     RunInFlight { app: app.clone(), run, serial }
 }
 

@@ -21,6 +21,7 @@ mod kinds;
 mod log_lines;
 pub(crate) mod measures;
 mod negotiator;
+pub mod occasion;
 pub mod operation;
 mod operations;
 pub mod provided;

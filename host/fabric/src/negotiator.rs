@@ -29,7 +29,7 @@ use super::measures::Measures;
 use super::state::FabricState;
 
 /// Most Connections in one chain.
-const CHAIN_MAX: usize = 16;
+pub const CHAIN_MAX: usize = 16;
 /// Skipped firings of one Connection that are kept: the newest.
 pub(crate) const SKIPPED_MAX: u32 = 1_000;
 

@@ -36,7 +36,7 @@ pub(crate) struct RunView {
     pub(crate) id: RunId,
     organization_id: OrgId,
     kind: RunKind,
-    /// The Connection, rule or schedule; null for an action.
+    /// The Connection, rule or schedule; null for an action and for what calls a plugin.
     connection_id: Option<ConnectionId>,
     event_id: Option<EventId>,
     event_type: Option<String>,
@@ -155,7 +155,7 @@ pub(super) fn routes() -> Routes {
             "/fabric/runs",
             Access::Authenticated(SHOWS_RUNS),
             list_all,
-            doc("Runs of all Connections, rules, schedules and actions, the newest first")
+            doc("Runs of all Connections, rules, schedules, actions and triggers of plugins, the newest first")
                 .query::<AllQuery>()
                 .answers::<CursorPage<RunView>>(200),
         )
@@ -256,6 +256,11 @@ async fn rerun(by: By, creation: Creation, At(id): At<RunId>) -> Result<Response
 async fn repeatable(tx: &mut Tx, run: &RunRow) -> Result<(ConnectionId, UserId), Error> {
     let refused = |message: &str| Error::conflict(message.to_owned());
     let id = match (run.kind, run.connection_id) {
+        (RunKind::Trigger, _) => {
+            return Err(refused(
+                "a trigger is called again by what called it: an event, a timer or a request",
+            ));
+        }
         (RunKind::Test | RunKind::Action, _) | (_, None) => {
             return Err(refused("a test or an action is repeated by asking for it again"));
         }

@@ -76,15 +76,16 @@ async fn switch(
     let app = &by.app;
     let turns = Turns::of(app);
     let _place = turns.place()?;
-    let mut seen = turns.take().await;
     let row = live(plugins::find(&mut app.db.single().await?, plugin).await?)?;
     let serving = row.serving_sha256.clone();
     let ready = match &serving {
         Some(serving) if to == PluginState::Active && from.contains(&row.state) => {
+            let _one = turns.prepare().await;
             Some(load(app, &row, serving).await?)
         }
         _ => None,
     };
+    let mut seen = turns.take().await;
 
     let mut tx = app.db.write().await?;
     catalogs::hold_gate(&mut tx).await?;
@@ -142,12 +143,14 @@ pub(crate) async fn roll_back(
     let app = &by.app;
     let turns = Turns::of(app);
     let _place = turns.place()?;
-    let mut seen = turns.take().await;
     let mut tx = app.db.read().await?;
     let row = live(plugins::find(&mut tx, plugin).await?)?;
     let target = target(&mut tx, &row, version).await?;
     drop(tx);
+    let one = turns.prepare().await;
     let ready = load(app, &row, &target.manifest_sha256).await?;
+    drop(one);
+    let mut seen = turns.take().await;
 
     let mut tx = app.db.write().await?;
     catalogs::hold_gate(&mut tx).await?;

@@ -84,11 +84,13 @@ pub(crate) async fn agree_to(
     let app = &by.app;
     let turns = Turns::of(app);
     let _place = turns.place()?;
-    let mut seen = turns.take().await;
     let row = live(plugins::find(&mut app.db.single().await?, plugin).await?)?;
     let waiting = row.waiting_sha256.clone().ok_or_else(|| nothing_waits(plugin))?;
     let ground = Ground::of(app).await?;
+    let one = turns.prepare().await;
     let (package, ready) = prepared(app, &row, &waiting, &ground).await?;
+    drop(one);
+    let mut seen = turns.take().await;
 
     let mut tx = app.db.write().await?;
     catalogs::hold_gate(&mut tx).await?;

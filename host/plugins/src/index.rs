@@ -19,6 +19,8 @@ use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
 use semver::Version;
 
+use crate::triggers::Occasions;
+
 /// The lowest role that holds a permission of a plugin: its author cannot know who works in an organization.
 const ROLE: Role = Role::OrgAdmin;
 
@@ -58,6 +60,18 @@ impl Index {
         self.0.load().get(plugin).cloned()
     }
 
+    /// As [`plugins::stamp`] of what was read last.
+    pub(crate) fn stamp(&self) -> (i64, i64) {
+        let all = self.0.load();
+        let count = i64::try_from(all.len()).unwrap_or(i64::MAX);
+        (count, all.values().map(|known| known.row.revision).sum())
+    }
+
+    /// The plugin that the database knows by this uid.
+    pub(crate) fn by_uid(&self, uid: PluginUid) -> Option<Arc<Known>> {
+        self.0.load().values().find(|known| known.row.id == uid).cloned()
+    }
+
     /// The uid under which the database keeps what belongs to a plugin.
     pub(crate) fn uid(&self, plugin: &str) -> Option<PluginUid> {
         self.0.load().get(plugin).map(|known| known.row.id)
@@ -84,6 +98,7 @@ impl Index {
         });
         self.0.store(Arc::new(known.collect()));
         self.declare(app);
+        Occasions::of(app).caught_up.notify_one();
         Ok(())
     }
 
@@ -150,7 +165,9 @@ impl Provider for Switched {
         let all = Index::of(app).all();
         let manifests = switched_on.iter().filter_map(|plugin| all.get(plugin)?.serving());
         let operations = manifests.flat_map(|manifest| {
-            manifest.actions.iter().map(|action| operation_id(&manifest.id, &action.id))
+            let tools = manifest.tools.iter().map(|tool| &tool.id);
+            let ids = manifest.actions.iter().map(|action| &action.id).chain(tools);
+            ids.map(|id| operation_id(&manifest.id, id)).collect::<Vec<_>>()
         });
         Ok(operations.collect())
     }

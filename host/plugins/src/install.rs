@@ -31,19 +31,18 @@ use sha2::{Digest as _, Sha256};
 use crate::revoke::judge;
 use crate::service::apply;
 use crate::transition::{Actor, Change, Subject, noted, record};
-use crate::turns::{Seen, Turns};
+use crate::turns::Turns;
 use crate::view::Outcome;
 
 /// Installs what was sent.
 pub(crate) async fn install(by: &By, creation: Creation, archive: Bytes) -> Result<Response, Error> {
     let turns = Turns::of(&by.app);
     let _place = turns.place()?;
-    let mut seen = turns.take().await;
     let opened = match Opened::sent(&by.app, archive.clone()).await.and_then(judged) {
         Ok(opened) => opened,
         Err(error) => return Err(note_refusal(by, &archive, error).await?),
     };
-    install_opened(Actor::Person(by), &mut seen, &opened, Some(creation))
+    install_opened(Actor::Person(by), &opened, Some(creation))
         .await?
         .ok_or_else(|| Error::internal("an installation that a person asked for has an answer"))
 }
@@ -56,17 +55,19 @@ pub async fn install_listed(
 ) -> Result<Option<Response>, Error> {
     let turns = Turns::of(actor.app());
     let _place = turns.place()?;
-    let mut seen = turns.take().await;
     let opened = judged(opened)?;
-    install_opened(actor, &mut seen, &opened, creation).await
+    install_opened(actor, &opened, creation).await
 }
 
-async fn install_opened(
-    actor: Actor<'_>,
-    seen: &mut Seen,
-    opened: &Opened,
-    creation: Option<Creation>,
-) -> Result<Option<Response>, Error> {
+/// Whether a package is there already, or may be installed.
+enum Before {
+    /// As it is shown.
+    There(Response),
+    /// Who may sign the plugin, where anything says so.
+    May(Option<Binding>),
+}
+
+async fn before(actor: Actor<'_>, opened: &Opened) -> Result<Before, Error> {
     let app = actor.app();
     let Opened { package, ground, .. } = opened;
     let id = &package.manifest().id;
@@ -83,15 +84,37 @@ async fn install_opened(
         && let Some(version) = plugins::find_version(&mut tx, package.manifest_sha256()).await?
         && is_there(app, &mut tx, current, package.manifest_sha256()).await?
     {
-        let answer = Some(Answer(Outcome::of(current, &version)).into_response());
+        let answer = Answer(Outcome::of(current, &version)).into_response();
         drop(tx);
         vouch(actor, opened, &version).await?;
-        return Ok(answer);
+        return Ok(Before::There(answer));
     }
-    drop(tx);
+    Ok(Before::May(bound))
+}
+
+async fn install_opened(
+    actor: Actor<'_>,
+    opened: &Opened,
+    creation: Option<Creation>,
+) -> Result<Option<Response>, Error> {
+    let app = actor.app();
+    let turns = Turns::of(app);
+    let package = &opened.package;
+    let id = &package.manifest().id;
+    if let Before::There(answer) = before(actor, opened).await? {
+        return Ok(Some(answer));
+    }
+    let one = turns.prepare().await;
     let prepared = match app.runtime.prepare_plugin(package).await {
         Ok(plugin) => Ok(plugin),
         Err(error) => Err(reason_of(error)?),
+    };
+    drop(one);
+    let mut seen = turns.take().await;
+    // What was true before it was prepared may have changed since.
+    let bound = match before(actor, opened).await? {
+        Before::There(answer) => return Ok(Some(answer)),
+        Before::May(bound) => bound,
     };
     let new = New { actor, opened, key_id: key_of(package, bound.as_ref()) };
     let (tx, outcome) = new.write(&prepared).await?;
@@ -101,7 +124,7 @@ async fn install_opened(
         tx.commit().await?;
         None
     };
-    apply(app, seen, id, prepared.ok()).await?;
+    apply(app, &mut seen, id, prepared.ok()).await?;
     Ok(answer)
 }
 

@@ -10,10 +10,12 @@ mod declarations;
 mod diagnostics;
 mod follow;
 mod glossary;
+mod hooks;
 mod index;
 mod install;
 mod keeping;
 mod keys;
+mod left_out;
 mod operations;
 mod organization;
 mod revoke;
@@ -21,6 +23,7 @@ mod routes;
 mod service;
 mod services;
 mod transition;
+mod triggers;
 mod turns;
 mod upload;
 mod view;
@@ -30,6 +33,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use heddle_fabric::provided;
 use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::events::consumer::consume;
 use heddle_kernel::feature::{Diagnostic, Feature, Forget, Names, Sealing, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
@@ -45,6 +49,7 @@ pub use self::install::install_listed;
 pub use self::revoke::{revoke, take_up};
 use self::services::Services;
 pub use self::transition::{Actor, note};
+use self::triggers::{Follower, Occasions};
 use self::turns::Turns;
 pub use self::view::{ItemView, Outcome, in_words};
 
@@ -90,6 +95,7 @@ impl Feature for Plugins {
     async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Index::default());
         parts.add(Turns::new());
+        parts.add(Occasions::default());
     }
 
     fn installed(&self, app: &SharedApp) {
@@ -97,7 +103,7 @@ impl Feature for Plugins {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        routes::routes().merge(keys::routes())
+        routes::routes().merge(keys::routes()).merge(triggers::routes()).merge(hooks::routes())
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {
@@ -112,11 +118,17 @@ impl Feature for Plugins {
     async fn term_begun(&self, app: &SharedApp) -> Result<(), Error> {
         provided::set_provider(app, Arc::new(Switched));
         app.runtime.serves_plugins(Arc::new(Services(Arc::downgrade(app))));
+        let mut pauses = Pauses::default();
+        let prepared = service::prepare(app, &mut pauses).await?;
         let mut seen = Turns::of(app).take().await;
-        service::take_over(app, &mut seen, &mut Pauses::default()).await
+        service::take_over(app, &mut seen, &mut pauses, prepared).await
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
-        vec![Worker::new("plugins.follow", follow::follow(app.clone()))]
+        vec![
+            Worker::new("plugins.follow", follow::follow(app.clone())),
+            Worker::new("plugins.events", consume(app.clone(), Follower)),
+            Worker::new("plugins.triggers", triggers::work(app.clone())),
+        ]
     }
 }

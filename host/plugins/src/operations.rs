@@ -1,4 +1,4 @@
-//! Actions of plugins as operations of the Fabric.
+//! Actions and tools of plugins as operations of the Fabric.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -15,7 +15,7 @@ use heddle_kernel::caller::{Caller, Credential};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::misfit;
 use heddle_kernel::resource::By;
-use heddle_marketplace::plugin::{Action, ActionEffect, operation_id};
+use heddle_marketplace::plugin::{Action, ActionEffect, Tool, operation_id};
 use heddle_runtime::{Plugin, PluginCall};
 use heddle_store::connections::ConnectionRow;
 use heddle_store::plugins::organizations;
@@ -29,7 +29,9 @@ pub(crate) fn all(app: &App) -> Vec<Arc<dyn Operation>> {
     let plugins = app.runtime.plugins();
     let of = |plugin: &Plugin| {
         let actions = plugin.manifest().actions.iter();
-        actions.map(|action| Arc::new(Act::new(plugin, action)) as Arc<dyn Operation>).collect::<Vec<_>>()
+        let actions = actions.map(|action| Act::new(plugin, Offer::of_action(action)));
+        let tools = plugin.manifest().tools.iter().map(|tool| Act::new(plugin, Offer::of_tool(tool)));
+        actions.chain(tools).map(|act| Arc::new(act) as Arc<dyn Operation>).collect::<Vec<_>>()
     };
     plugins.iter().flat_map(of).collect()
 }
@@ -51,22 +53,26 @@ pub(crate) struct Behalf {
 impl Behalf {
     /// Of a caller who only asks whether the plugin can work.
     fn asking(by: &By) -> Self {
-        let run_id = by.app.clock.new_id();
         // With the rights of the caller in their organization, and in no other.
-        let author = Caller { credential: Credential::Action(run_id), ..by.caller.clone() };
+        Self { key: by.origin.request_id.clone(), ..Self::by_itself(&by.app, by.caller.clone()) }
+    }
+
+    /// Of a user with whose rights something happens by itself that is no step.
+    pub(crate) fn by_itself(app: &SharedApp, author: Caller) -> Self {
+        let run_id = app.clock.new_id();
         Self {
-            app: by.app.clone(),
-            author,
+            app: app.clone(),
+            author: Caller { credential: Credential::Action(run_id), ..author },
             event: None,
             run_id,
-            key: by.origin.request_id.clone(),
+            key: run_id.to_string(),
             step: 0,
             connection: None,
             calls: AtomicU32::new(0),
         }
     }
 
-    fn of(call: &StepCall<'_>) -> Self {
+    pub(crate) fn of(call: &StepCall<'_>) -> Self {
         Self {
             app: call.app.clone(),
             author: call.author.clone(),
@@ -109,22 +115,64 @@ pub(crate) async fn check(by: &By, id: &str) -> Result<Option<Value>, Error> {
 
 /// Requires that the organization's settings fit the package that serves: they may be from before it.
 fn require_settings(plugin: &Plugin, settings: &Value) -> Result<(), Error> {
-    let schema = plugin.settings_schema();
-    let details = misfit::details(schema.validator(), schema.document(), settings, "settings");
-    let Some(first) = details.first() else { return Ok(()) };
-    Err(Error::Conflict {
-        kind: "settings_unfit",
-        message: format!(
-            "the organization's settings do not fit version {} of '{id}' ({}: {}); PUT /plugins/{id}/organization sets them",
-            plugin.version(),
-            first.field,
-            first.message,
-            id = plugin.id()
-        ),
-    })
+    match misfit_of(plugin, settings) {
+        None => Ok(()),
+        Some(message) => Err(Error::Conflict { kind: "settings_unfit", message }),
+    }
 }
 
-/// An action of a plugin.
+/// How the organization's settings do not fit the package that serves.
+pub(crate) fn misfit_of(plugin: &Plugin, settings: &Value) -> Option<String> {
+    let schema = plugin.settings_schema();
+    let details = misfit::details(schema.validator(), schema.document(), settings, "settings");
+    let first = details.first()?;
+    Some(format!(
+        "the organization's settings do not fit version {} of '{id}' ({}: {}); PUT /plugins/{id}/organization sets them",
+        plugin.version(),
+        first.field,
+        first.message,
+        id = plugin.id()
+    ))
+}
+
+/// What a plugin offers as an operation.
+struct Offer<'a> {
+    id: &'a str,
+    title: &'a str,
+    description: &'a str,
+    effect: ActionEffect,
+    permission: Option<&'a str>,
+    params_schema: &'a Value,
+    output_schema: &'a Value,
+}
+
+impl<'a> Offer<'a> {
+    fn of_action(action: &'a Action) -> Self {
+        Self {
+            id: &action.id,
+            title: &action.title,
+            description: &action.description,
+            effect: action.effect,
+            permission: action.permission.as_deref(),
+            params_schema: &action.params_schema,
+            output_schema: &action.output_schema,
+        }
+    }
+
+    fn of_tool(tool: &'a Tool) -> Self {
+        Self {
+            id: &tool.id,
+            title: &tool.title,
+            description: &tool.description,
+            effect: ActionEffect::Read,
+            permission: tool.permission.as_deref(),
+            params_schema: &tool.params_schema,
+            output_schema: &tool.output_schema,
+        }
+    }
+}
+
+/// An action or a tool of a plugin.
 struct Act {
     declaration: Declaration,
     plugin: Plugin,
@@ -132,23 +180,23 @@ struct Act {
 }
 
 impl Act {
-    fn new(plugin: &Plugin, action: &Action) -> Self {
+    fn new(plugin: &Plugin, offer: Offer<'_>) -> Self {
         let manifest = plugin.manifest();
         let declaration = Declaration {
-            id: operation_id(&manifest.id, &action.id),
-            title: action.title.clone(),
-            description: action.description.clone(),
+            id: operation_id(&manifest.id, offer.id),
+            title: offer.title.to_owned(),
+            description: offer.description.to_owned(),
             tier: OperationTier::Plugin,
-            kind: kind(action.effect),
+            kind: kind(offer.effect),
             danger: Danger::Normal,
             owner: manifest.id.clone(),
-            permission: action.permission.as_deref().map(|id| permission(plugin, id)),
-            params_schema: ParamsSchema::from(&action.params_schema),
-            output_schema: Arc::new(action.output_schema.clone()),
+            permission: offer.permission.map(|id| permission(plugin, id)),
+            params_schema: ParamsSchema::from(offer.params_schema),
+            output_schema: Arc::new(offer.output_schema.clone()),
             of_adapter: true,
             is_switched: true,
         };
-        Self { declaration, plugin: plugin.clone(), action: action.id.clone() }
+        Self { declaration, plugin: plugin.clone(), action: offer.id.to_owned() }
     }
 
     async fn act(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use heddle_core::event::NewEvent;
 use heddle_core::secret::Secret;
-use heddle_core::{OrgId, Timestamp};
+use heddle_core::{OrgId, Role, Timestamp};
 use heddle_fabric::provided::settle;
 use heddle_inventory::adapters::validate;
 use heddle_kernel::app::App;
@@ -18,7 +18,8 @@ use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::settings_schema;
 use heddle_store::object::{Revised, Revision};
 use heddle_store::plugins::organizations::{self, OrganizationRow, SecretRow};
-use heddle_store::plugins::{self, PluginRow, PluginUid};
+use heddle_store::plugins::values::Keeper;
+use heddle_store::plugins::{self, PluginRow, PluginUid, timers, triggers};
 use heddle_store::{Tx, events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ use crate::change::live;
 use crate::declarations::PLUGIN_SWITCHED;
 use crate::index::{Index, Known};
 use crate::service::prefix;
+use crate::triggers::Occasions;
 
 /// Most characters of a secret.
 pub(crate) const SECRET_CHARS_MAX: usize = 4_096;
@@ -136,8 +138,7 @@ fn view_of(
     let settings = set.map_or_else(|| json!({}), |set| set.settings.clone());
     let is_set =
         |name: &str| secrets.iter().any(|secret| secret.name == name && is_for(secret, manifest, &settings));
-    let declared = manifest.capabilities.secrets.rules().iter().map(|rule| rule.name.clone());
-    let (secrets_set, secrets_missing) = declared.partition(|name| is_set(name));
+    let (secrets_set, secrets_missing) = declared(manifest).into_iter().partition(|name| is_set(name));
     View {
         plugin: row.plugin_id.clone(),
         organization_id: org,
@@ -157,6 +158,10 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
     caller.require_all_sites()?;
     let known = known(app, plugin)?;
     let manifest = manifest(&known)?;
+    if body.enabled && is_called(manifest) {
+        // It is called with all rights of this user from then on, also beyond the scopes of a key.
+        caller.require_unscoped_role(Role::OrgAdmin)?;
+    }
     let settings = Value::Object(body.settings);
     if settings.to_string().len() > SETTINGS_BYTES_MAX {
         return Err(Error::field(
@@ -191,8 +196,21 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
         revision: 1,
         created_at: now,
         updated_at: now,
+        author_id: Some(caller.user_id),
+        configured: String::new(),
+        problem: None,
+        configure_at: body.enabled.then_some(now),
+        after_seq: events::last_seq(&mut tx, org).await?,
     };
     let set = organizations::set(&mut tx, &new).await?;
+    let keeper = Keeper { org, plugin: row.id };
+    if body.enabled {
+        triggers::hasten(&mut tx, keeper, now).await?;
+        timers::hasten(&mut tx, keeper, now).await?;
+    } else {
+        triggers::forget(&mut tx, row.id, Some(org)).await?;
+        timers::forget(&mut tx, row.id, Some(org)).await?;
+    }
     let after = view_of(org, &row, manifest, Some(&set), &secrets);
     let detail = with_difference(json!({ "plugin": plugin }), &shown, &after);
     by.record_of(&mut tx, (org, "plugin", row.id.0), "plugin.organization_updated", detail).await?;
@@ -202,13 +220,37 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
         events::append(&mut tx, &NewEvent::of(PLUGIN_SWITCHED, org, payload), &app.clock).await?;
     }
     tx.commit().await?;
+    Occasions::of(app).wake.notify_one();
     // Also when nothing changed: sent again, it does what a fault of the database left undone.
     settle(app, plugin, &prefix(plugin), Some(org)).await?;
     Ok(after)
 }
 
+/// What stands in the place of an address with a secret that proves requests to a hook: it is not sent anywhere.
+pub(crate) const HOOK_ORIGIN: &str = "hook";
+
+/// Names of the secrets that an organization can give: those that are sent, and those that prove requests to hooks.
+fn declared(manifest: &Manifest) -> Vec<String> {
+    let sent = manifest.capabilities.secrets.rules().iter().map(|rule| rule.name.clone());
+    let mut names: Vec<String> = sent.collect();
+    for hook in &manifest.hooks {
+        if !names.contains(&hook.signature.secret) {
+            names.push(hook.signature.secret.clone());
+        }
+    }
+    names
+}
+
+/// Whether anything but a person calls the plugin.
+fn is_called(manifest: &Manifest) -> bool {
+    !(manifest.triggers.is_empty() && manifest.hooks.is_empty())
+}
+
 /// Where a secret of this name goes with these settings.
 fn origin_of(manifest: &Manifest, name: &str, settings: &Value) -> Option<Result<String, String>> {
+    if manifest.hooks.iter().any(|hook| hook.signature.secret == name) {
+        return Some(Ok(HOOK_ORIGIN.to_owned()));
+    }
     let rule = manifest.capabilities.secrets.rules().iter().find(|rule| rule.name == name)?;
     Some(manifest.capabilities.target(&rule.target)?.origin_with(settings))
 }
@@ -239,9 +281,8 @@ pub(crate) async fn set_secret(
     }
     let known = known(app, plugin)?;
     let manifest = manifest(&known)?;
-    let rules = manifest.capabilities.secrets.rules();
-    if !rules.iter().any(|rule| rule.name == name) {
-        let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
+    let names = declared(manifest);
+    if !names.iter().any(|known| known == name) {
         let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(Error::Unknown(format!("plugin '{plugin}' declares no secret '{name}'; it has {has}")));
     }

@@ -14,7 +14,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::install::forget_others;
-use crate::service::take_over;
+use crate::service::{Prepared, take_over};
 use crate::transition::{Actor, Change, Subject, record};
 use crate::turns::Turns;
 
@@ -68,7 +68,8 @@ pub(crate) async fn judge(tx: &mut Tx, version: &VersionRow, goes_on: bool) -> R
 /// Takes up what [`revoke`] wrote, once it is committed.
 pub async fn take_up(app: &SharedApp) -> Result<(), Error> {
     let mut seen = Turns::of(app).take().await;
-    take_over(app, &mut seen, &mut Pauses::default()).await
+    // What is to be loaded is at the next look: what is revoked is cut now.
+    take_over(app, &mut seen, &mut Pauses::default(), Prepared::new()).await
 }
 
 /// The gravest of the revocations of a package.

@@ -1,5 +1,6 @@
 //! Puts plugins into service and out of it, as the database says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,10 +26,43 @@ pub(crate) fn prefix(plugin: &str) -> String {
     format!("plugin.{plugin}.")
 }
 
+/// Packages that were prepared, or why not, by the ids of their plugins.
+pub(crate) type Prepared = BTreeMap<String, Result<Plugin, NotLoaded>>;
+
+/// Prepares what this process should serve and does not serve. Nobody waits for that who changes a plugin meanwhile.
+pub(crate) async fn prepare(app: &SharedApp, pauses: &mut Pauses) -> Result<Prepared, Error> {
+    let _one = Turns::of(app).prepare().await;
+    let rows = plugins::all(&mut app.db.single().await?).await?;
+    let mut prepared = Prepared::new();
+    for row in rows {
+        let Some(manifest) = wanted(&row) else { continue };
+        if is_met(app, &row) || pauses.last(&as_installed(&row), Instant::now()) {
+            continue;
+        }
+        let loaded = load(app, &row, manifest).await;
+        prepared.insert(row.plugin_id.clone(), loaded);
+    }
+    Ok(prepared)
+}
+
+/// Reads what the database says of plugins, where it says something new: what events and settings go by is known before
+/// anything is prepared.
+pub(crate) async fn read(app: &SharedApp, _turn: &Seen) -> Result<(), Error> {
+    let index = Index::of(app);
+    let stamp = plugins::stamp(&mut app.db.single().await?).await?;
+    if stamp == index.stamp() { Ok(()) } else { index.read(app).await }
+}
+
 /// Takes over what the database says now: of all plugins that this process has not taken up as they stand.
 ///
-/// A plugin that cannot be loaded is absent, and its reason is shown. What is read wrong or not at all stays as it is.
-pub(crate) async fn take_over(app: &SharedApp, seen: &mut Seen, pauses: &mut Pauses) -> Result<(), Error> {
+/// A plugin that cannot be loaded is absent, and its reason is shown. What is read wrong or not at all stays as it is, and so
+/// does what is not prepared: it is at the next look.
+pub(crate) async fn take_over(
+    app: &SharedApp,
+    seen: &mut Seen,
+    pauses: &mut Pauses,
+    mut prepared: Prepared,
+) -> Result<(), Error> {
     let rows = plugins::all(&mut app.db.single().await?).await?;
     let is_new = |id: &str, revision: i64| seen.get(id) != Some(&revision);
     let changed: Vec<String> = rows
@@ -43,14 +77,20 @@ pub(crate) async fn take_over(app: &SharedApp, seen: &mut Seen, pauses: &mut Pau
     let all = index.all();
     for (id, known) in all.iter() {
         let is_changed = changed.contains(id);
-        if !is_changed && is_met(app, known) {
+        if !is_changed && is_met(app, &known.row) {
             continue;
         }
-        let tried = as_installed(known);
-        if !is_changed && pauses.last(&tried, Instant::now()) {
-            continue;
-        }
-        match renew(app, known).await {
+        let tried = as_installed(&known.row);
+        let renewed = match (wanted(&known.row), prepared.remove(id)) {
+            (Some(manifest), Some(Ok(plugin))) if plugin.manifest_sha256() == manifest => {
+                app.runtime.serve_plugin(&plugin);
+                Ok(())
+            }
+            (Some(_), Some(Err(problem))) => without(app, id, problem),
+            (Some(_), _) if !is_met(app, &known.row) => continue,
+            _ => renew(app, known).await,
+        };
+        match renewed {
             Ok(()) => {
                 Turns::of(app).note(id, None);
                 pauses.end(id);
@@ -82,7 +122,7 @@ pub(crate) async fn apply(
     index.read(app).await?;
     let Some(known) = index.find(plugin) else { return Ok(()) };
     let done = match prepared {
-        Some(prepared) if wanted(&known) == Some(prepared.manifest_sha256()) => {
+        Some(prepared) if wanted(&known.row) == Some(prepared.manifest_sha256()) => {
             app.runtime.serve_plugin(&prepared);
             Ok(())
         }
@@ -97,23 +137,31 @@ pub(crate) async fn apply(
 }
 
 /// SHA-256 of the manifest of the package that should serve; `None` where none should.
-fn wanted(known: &Known) -> Option<&str> {
-    if known.row.state == PluginState::Active { known.row.serving_sha256.as_deref() } else { None }
+fn wanted(row: &PluginRow) -> Option<&str> {
+    if row.state == PluginState::Active { row.serving_sha256.as_deref() } else { None }
 }
 
 /// Whether this process serves what it should.
-fn is_met(app: &App, known: &Known) -> bool {
-    let serving = app.runtime.plugin(&known.row.plugin_id);
-    serving.as_ref().map(Plugin::manifest_sha256) == wanted(known)
+fn is_met(app: &App, row: &PluginRow) -> bool {
+    let serving = app.runtime.plugin(&row.plugin_id);
+    serving.as_ref().map(Plugin::manifest_sha256) == wanted(row)
+}
+
+/// Has a plugin absent whose package cannot be loaded: another one than was agreed to last does not stand in for it.
+fn without(app: &App, id: &str, problem: NotLoaded) -> Result<(), NotLoaded> {
+    if !matches!(problem, NotLoaded::Unknown(_)) {
+        app.runtime.withdraw_plugin(id);
+    }
+    Err(problem)
 }
 
 /// Serves the package that should serve, or none.
 async fn renew(app: &App, known: &Known) -> Result<(), NotLoaded> {
-    if is_met(app, known) {
+    if is_met(app, &known.row) {
         return Ok(());
     }
     let id = &known.row.plugin_id;
-    let Some(manifest) = wanted(known) else {
+    let Some(manifest) = wanted(&known.row) else {
         let serving = app.runtime.plugin(id).filter(|_| known.row.state == PluginState::Quarantined);
         if let Some(serving) = serving
             && is_killed(&mut app.db.read().await?, serving.manifest_sha256()).await?
@@ -128,13 +176,7 @@ async fn renew(app: &App, known: &Known) -> Result<(), NotLoaded> {
             app.runtime.serve_plugin(&plugin);
             Ok(())
         }
-        Err(problem) => {
-            // Another package than the one that was agreed to last does not stand in for it.
-            if !matches!(problem, NotLoaded::Unknown(_)) {
-                app.runtime.withdraw_plugin(id);
-            }
-            Err(problem)
-        }
+        Err(problem) => without(app, id, problem),
     }
 }
 
@@ -160,14 +202,14 @@ pub(crate) async fn load(app: &App, row: &PluginRow, manifest: &str) -> Result<P
 }
 
 /// The package that is tried, as pauses know it.
-fn as_installed(known: &Known) -> Installed {
+fn as_installed(row: &PluginRow) -> Installed {
     Installed {
-        adapter_id: known.row.plugin_id.clone(),
-        manifest_sha256: known.row.serving_sha256.clone().unwrap_or_default(),
+        adapter_id: row.plugin_id.clone(),
+        manifest_sha256: row.serving_sha256.clone().unwrap_or_default(),
         version: String::new(),
         before_sha256: None,
         is_pinned: false,
-        changed_at: known.row.updated_at,
+        changed_at: row.updated_at,
     }
 }
 

@@ -20,7 +20,9 @@ use heddle_kernel::http::rate_limit::{self, Limit, Rate};
 use heddle_kernel::metrics::RateWindow;
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::ActionEffect;
-use heddle_runtime::{Credential, Emitted, KvEntry, KvOp, KvPage, Of, PluginServices, VaultError};
+use heddle_runtime::{
+    Credential, Emitted, KvEntry, KvOp, KvPage, Of, PluginServices, StandingTimer, Timer, VaultError,
+};
 use heddle_store::events;
 use heddle_store::plugins::organizations;
 use heddle_store::plugins::values::{self, Keeper};
@@ -30,6 +32,7 @@ use crate::index::Index;
 use crate::keeping;
 use crate::operations::Behalf;
 use crate::organization::{context, is_for};
+use crate::triggers::timers;
 
 /// Events that a plugin may emit in one organization.
 const EVENT_RATE: Rate = Rate::per_minute(120);
@@ -59,7 +62,8 @@ impl PluginServices for Services {
         drop(tx);
         let mut fields = Vec::new();
         // What counts is where this call sends, also when the organization set another address meanwhile.
-        for row in rows.into_iter().filter(|row| is_for(row, manifest, settings)) {
+        let is_sent = |name: &str| manifest.capabilities.secrets.rules().iter().any(|rule| rule.name == name);
+        for row in rows.into_iter().filter(|row| is_sent(&row.name) && is_for(row, manifest, settings)) {
             let plain = app.keys.open_sealed(&context(&row), &row.secret).map_err(|error| failed(&error))?;
             let text =
                 std::str::from_utf8(&plain).map_err(|_| VaultError("it is not in its form".to_owned()))?;
@@ -139,6 +143,24 @@ impl PluginServices for Services {
             })?;
         }
         write_events(&app, keeper, new).await.map_err(ours)
+    }
+
+    async fn timers_set(&self, of: &Of<'_>, timers: Vec<Timer>, min_interval_secs: u32) -> Result<(), Fault> {
+        let app = self.app()?;
+        let keeper = keeper(&app, of)?;
+        timers::set(&app, keeper, timers, min_interval_secs).await.map_err(ours)?
+    }
+
+    async fn timers_cancel(&self, of: &Of<'_>, names: Vec<String>) -> Result<(), Fault> {
+        let app = self.app()?;
+        let keeper = keeper(&app, of)?;
+        timers::cancel(&app, keeper, &names).await.map_err(ours)
+    }
+
+    async fn timers_list(&self, of: &Of<'_>) -> Result<Vec<StandingTimer>, Fault> {
+        let app = self.app()?;
+        let keeper = keeper(&app, of)?;
+        timers::list(&app, keeper).await.map_err(ours)
     }
 }
 

@@ -14,8 +14,12 @@ const WAITING_MAX: usize = 4;
 pub(crate) type Seen = BTreeMap<String, i64>;
 
 /// Whose turn it is: one change follows another.
+///
+/// A package is prepared before its turn, one after the other: a compilation takes minutes, for which nobody waits who
+/// switches a plugin off.
 pub(crate) struct Turns {
     turn: Mutex<Seen>,
+    preparing: Mutex<()>,
     waiting: Semaphore,
     /// Why a plugin that is active does not serve here, by its id.
     behind: Short<BTreeMap<String, String>>,
@@ -23,7 +27,12 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        Self { turn: Mutex::default(), waiting: Semaphore::new(WAITING_MAX), behind: Short::default() }
+        Self {
+            turn: Mutex::default(),
+            preparing: Mutex::default(),
+            waiting: Semaphore::new(WAITING_MAX),
+            behind: Short::default(),
+        }
     }
 
     /// Those of this process.
@@ -34,6 +43,11 @@ impl Turns {
     /// Waits for the turn.
     pub(crate) async fn take(&self) -> MutexGuard<'_, Seen> {
         self.turn.lock().await
+    }
+
+    /// Waits until no other package is prepared. Who waits for this has no turn.
+    pub(crate) async fn prepare(&self) -> MutexGuard<'_, ()> {
+        self.preparing.lock().await
     }
 
     /// A place among the requests that wait for the turn.

@@ -329,3 +329,38 @@ mod tests {
         assert!(trap(Effect::None).to_string().ends_with("stopped: wall (reference 1)"));
     }
 }
+
+/// An event that a trigger is told of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenEvent {
+    /// The same whenever it comes again.
+    pub id: String,
+    /// Grows within the organization.
+    pub seq: u64,
+    pub event_type: String,
+    /// Milliseconds since 1970.
+    pub occurred_at_ms: u64,
+    /// An object without secrets.
+    pub payload: Value,
+}
+
+/// A request of others to a hook, whose proof was verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookRequest {
+    /// A name of the manifest.
+    pub hook: String,
+    /// Names in lower case, without the proof.
+    pub headers: Vec<(String, String)>,
+    pub query: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// What a hook answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookAnswer {
+    /// 200 to 299, or 400 to 499.
+    pub status: u16,
+    /// `application/json` or `text/plain`.
+    pub content_type: Option<&'static str>,
+    pub body: Vec<u8>,
+}

@@ -53,7 +53,11 @@ exports! {
     changes => "heddle:adapter/changes@1.0.0",
     files => "heddle:adapter/files@1.0.0",
     plugin::lifecycle => "heddle:plugin/lifecycle@1.0.0",
+    plugin::configuration => "heddle:plugin/configuration@1.0.0",
     plugin::actions => "heddle:plugin/actions@1.0.0",
+    plugin::triggers => "heddle:plugin/triggers@1.0.0",
+    plugin::tools => "heddle:plugin/tools@1.0.0",
+    plugin::inbound => "heddle:plugin/inbound@1.0.0",
 }
 
 /// What one component exports.

@@ -39,7 +39,8 @@ pub use adapter::Adapter;
 pub use apart::LIGHT_BYTES;
 pub use api::{
     Answer, Call, CallError, Credential, FileBook, FileContent, FileHead, FileSink, FileStream, Filling,
-    KeptFile, SecretBook, SentCall, Target, TrapClass, Urgency, Vault, VaultError,
+    GivenEvent, HookAnswer, HookRequest, KeptFile, SecretBook, SentCall, Target, TrapClass, Urgency, Vault,
+    VaultError,
 };
 pub use breaker::Standing as BreakerStanding;
 pub use call::Provenance;
@@ -56,4 +57,7 @@ pub use observe::{Observed, Observer};
 pub use plugin::{Plugin, PluginCall};
 pub use runtime::{Runtime, Settings, Tap};
 pub use schemas::CompiledSchemas;
-pub use services::{Emitted, KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage, Of, PluginServices};
+pub use services::{
+    Emitted, KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage, Of, PluginServices, StandingTimer, Timer,
+    TimerTimes,
+};

@@ -78,6 +78,13 @@ pub(crate) const OPERATION_PARAMS_BYTES_MAX: usize = 256 << 10;
 pub(crate) const OPERATION_ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Events that one call of a plugin may emit.
 pub(crate) const EVENTS_MAX: usize = 100;
+/// Changes of timers in one call of a plugin, those that are refused too.
+pub(crate) const TIMER_CHANGES_MAX: usize = 256;
+pub(crate) const TIMER_NAME_BYTES_MAX: usize = 64;
+/// Bytes of an expression of times, and of the name of a time zone.
+pub(crate) const TIMER_TEXT_BYTES_MAX: usize = 200;
+/// Bytes of the answer to a request of others.
+pub(crate) const HOOK_ANSWER_BYTES_MAX: usize = 64 << 10;
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 10;
 pub(crate) const DEDUP_KEY_BYTES_MAX: usize = 128;
 

@@ -7,7 +7,7 @@ use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::{clock, context, description, http, log, progress, random, secrets};
-use crate::bindings::plugin::heddle::plugin::{events, fabric, kv};
+use crate::bindings::plugin::heddle::plugin::{events, fabric, kv, schedule};
 use crate::host::wasi;
 use crate::load::LoadError;
 use crate::state::State;
@@ -27,6 +27,7 @@ const SECRETS: &str = "heddle:host/secrets";
 const KV: &str = "heddle:plugin/kv";
 const FABRIC: &str = "heddle:plugin/fabric";
 const EVENTS: &str = "heddle:plugin/events";
+const SCHEDULE: &str = "heddle:plugin/schedule";
 
 /// A linker with all that components can be given.
 pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
@@ -43,6 +44,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     kv::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     fabric::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     events::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    schedule::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     wasi::add_to_linker(&mut linker)?;
     Ok(linker)
 }
@@ -78,10 +80,11 @@ fn refusal(manifest: &Manifest, interface: &str, has_functions: impl Fn() -> boo
             has.secrets.is_any() || (has_http && !has_functions()),
             "it needs 'secrets' in the manifest's capabilities",
         ),
-        KV | FABRIC | EVENTS if kind == Kind::Adapter => (false, "only plugins have it"),
+        KV | FABRIC | EVENTS | SCHEDULE if kind == Kind::Adapter => (false, "only plugins have it"),
         KV => (has.kv.is_some(), "it needs 'kv' in the manifest's capabilities"),
         FABRIC => (!has.called().is_empty(), "it needs 'fabric.call' in the manifest's capabilities"),
         EVENTS => (!has.emitted().is_empty(), "it needs 'events.emit' in the manifest's capabilities"),
+        SCHEDULE => (has.schedule.is_some(), "it needs 'schedule' in the manifest's capabilities"),
         _ if wasi::INTERFACES.contains(&interface) => {
             (kind == Kind::Plugin, "adapters get no system interfaces; build for a target without them")
         }
@@ -137,6 +140,7 @@ mod tests {
             (KV, json!({ "kv": {} })),
             (FABRIC, json!({ "fabric": { "call": ["a.b"] } })),
             (EVENTS, json!({ "events": { "emit": ["plugin.acme.x"] } })),
+            (SCHEDULE, json!({ "schedule": { "min-interval-s": 60 } })),
         ] {
             check("plugin", json!({}), interface, Some("in the manifest's capabilities"));
             check("plugin", capability, interface, None);
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_kind_has_no_interface_of_the_other_one() {
-        for interface in [KV, FABRIC, EVENTS] {
+        for interface in [KV, FABRIC, EVENTS, SCHEDULE] {
             check("adapter", json!({ "controller-http": true }), interface, Some("only plugins"));
         }
         check("plugin", json!({}), DESCRIPTION, Some("only adapters"));

@@ -21,7 +21,7 @@ use crate::call::{Component, Provenance};
 use crate::compile::{self, CompileError};
 use crate::description::Bindings;
 use crate::egress::Facts;
-use crate::exports::{Export as _, Exports};
+use crate::exports::{Export, Exports};
 use crate::limits::PASSIVE_ELEMENTS_MAX;
 use crate::plugin::Plugin;
 use crate::runtime::Runtime;
@@ -217,16 +217,29 @@ fn plugin_exports(
 ) -> Result<Exports, LoadError> {
     let mut exports = Exports::default();
     exports.take::<plugin::lifecycle::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<plugin::configuration::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::actions::Guest>(code, pre).map_err(unlinked)?;
-    let name = plugin::actions::Guest::NAME;
-    match (manifest.actions.is_empty(), exports.has::<plugin::actions::Guest>()) {
-        (false, false) => Err(LoadError::Export(format!(
-            "the manifest declares actions, and the component does not export '{name}'"
+    exports.take::<plugin::triggers::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<plugin::tools::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<plugin::inbound::Guest>(code, pre).map_err(unlinked)?;
+    agree::<plugin::actions::Guest>(&exports, "actions", !manifest.actions.is_empty())?;
+    agree::<plugin::triggers::Guest>(&exports, "triggers", !manifest.triggers.is_empty())?;
+    agree::<plugin::tools::Guest>(&exports, "tools", !manifest.tools.is_empty())?;
+    agree::<plugin::inbound::Guest>(&exports, "hooks", !manifest.hooks.is_empty())?;
+    Ok(exports)
+}
+
+/// An interface is exported where the manifest declares something that it is for, and only there.
+fn agree<E: Export>(exports: &Exports, what: &str, is_declared: bool) -> Result<(), LoadError> {
+    let name = E::NAME;
+    match (is_declared, exports.has::<E>()) {
+        (true, false) => Err(LoadError::Export(format!(
+            "the manifest declares {what}, and the component does not export '{name}'"
         ))),
-        (true, true) => Err(LoadError::Export(format!(
-            "the component exports '{name}', and the manifest declares no actions"
+        (false, true) => Err(LoadError::Export(format!(
+            "the component exports '{name}', and the manifest declares no {what}"
         ))),
-        _ => Ok(exports),
+        _ => Ok(()),
     }
 }
 

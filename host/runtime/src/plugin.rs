@@ -12,8 +12,10 @@ use heddle_marketplace::plugin::ActionEffect;
 use heddle_marketplace::{Schema, SchemaError};
 use serde_json::Value;
 
-use crate::api::{CallError, Urgency};
-use crate::bindings::plugin::exports::heddle::plugin::{actions, lifecycle};
+use crate::api::{CallError, GivenEvent, HookAnswer, HookRequest, Urgency};
+use crate::bindings::plugin::exports::heddle::plugin::{
+    actions, configuration, inbound, lifecycle, tools, triggers,
+};
 use crate::breaker::Standing;
 use crate::call::{Ask, Component, Prepared, Shared, ask};
 use crate::convert::{self, Unfit, Weigh};
@@ -43,7 +45,7 @@ struct Inner {
     manifest_sha256: String,
 }
 
-/// Which schema of an action.
+/// Which schema of an action or a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Side {
     Params,
@@ -108,21 +110,22 @@ struct Asked {
     params_bytes: usize,
 }
 
-/// What the answer of an action must fit.
+/// What the answer of an action or a tool must fit.
 struct Output {
-    action: String,
+    /// Such as `the action 'send'`.
+    of: String,
     schema: Arc<Schema>,
 }
 
 impl Output {
     fn judge(self, answer: Value) -> Result<Value, Fault> {
-        let Self { action, schema } = self;
+        let Self { of, schema } = self;
         match schema.validator().validate(&answer) {
             Ok(()) => {}
             Err(problem) => {
                 let pointer = problem.instance_path().to_string();
                 return Err(output_fault(format!(
-                    "the answer does not fit the output-schema of the action '{action}' at '{pointer}'"
+                    "the answer does not fit the output-schema of {of} at '{pointer}'"
                 )));
             }
         }
@@ -210,21 +213,24 @@ impl Plugin {
         &self.0.settings
     }
 
-    /// What the parameters of an action must fit; `None` when it has no such action.
+    /// What the parameters of an action or a tool must fit; `None` when it has none of this id.
     pub async fn params_schema(&self, action: &str) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
         self.schema(action, Side::Params).await
     }
 
-    /// What the answer of an action must fit; `None` when it has no such action. [`Plugin::run`] judges by it.
+    /// What the answer of an action or a tool must fit; `None` when it has none of this id. [`Plugin::run`] judges by it.
     pub async fn output_schema(&self, action: &str) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
         self.schema(action, Side::Output).await
     }
 
     async fn schema(&self, action: &str, side: Side) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
-        let Some(declared) = self.manifest().action(action) else { return Ok(None) };
+        let manifest = self.manifest();
+        let of_action = manifest.action(action).map(|one| (&one.params_schema, &one.output_schema));
+        let of_tool = || manifest.tool(action).map(|one| (&one.params_schema, &one.output_schema));
+        let Some((params, output)) = of_action.or_else(of_tool) else { return Ok(None) };
         let document = match side {
-            Side::Params => &declared.params_schema,
-            Side::Output => &declared.output_schema,
+            Side::Params => params,
+            Side::Output => output,
         };
         self.0.schemas.get((action.to_owned(), side), &Document::from(document)).await.map(Some)
     }
@@ -234,16 +240,21 @@ impl Plugin {
         self.0.component.exports.has::<lifecycle::Guest>()
     }
 
-    /// Runs an action. The caller has checked the parameters against [`Plugin::params_schema`]. An answer that does not fit
-    /// [`Plugin::output_schema`] is a generic fault with the code `output`. [`CallError::effect`] says whether an action
-    /// that failed may have changed something.
+    /// Runs an action, or asks a tool. The caller has checked the parameters against [`Plugin::params_schema`]. An answer that
+    /// does not fit [`Plugin::output_schema`] is a generic fault with the code `output`. [`CallError::effect`] says whether an
+    /// action that failed may have changed something.
     pub async fn run(&self, call: &PluginCall, action: &str, params: &Value) -> Result<Value, CallError> {
-        let Some(declared) = self.manifest().action(action) else {
-            let message = format!("the plugin has no action '{action}'");
-            return Err(CallError::Fault(
-                Fault::new(FaultKind::NotFound, message).with_code("unknown-action"),
-            ));
+        let manifest = self.manifest();
+        let (effect, of) = match (manifest.action(action), manifest.tool(action)) {
+            (Some(declared), _) => (declared.effect, format!("the action '{action}'")),
+            (None, Some(_)) => (ActionEffect::Read, format!("the tool '{action}'")),
+            (None, None) => {
+                let message = format!("the plugin has no action and no tool '{action}'");
+                let fault = Fault::new(FaultKind::NotFound, message).with_code("unknown-action");
+                return Err(CallError::Fault(fault));
+            }
         };
+        let is_tool = manifest.action(action).is_none();
         let bytes = json_bytes(params);
         if bytes > ACTION_PARAMS_BYTES_MAX {
             let message =
@@ -251,30 +262,30 @@ impl Plugin {
             let fault = Fault::new(FaultKind::Invalid, message).with_code("request-too-large");
             return Err(CallError::Fault(fault));
         }
-        let effect = declared.effect;
-        let output = self.output(action).await?;
+        let output = self.output(action, of).await?;
         let (action, params) = (action.to_owned(), params.to_string());
         self.lower("params", &params);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                // A plugin with actions has the export: it was checked when it was linked.
-                exports.get::<actions::Guest>(store)?.call_run(store, &action, &params).await
+                // What the manifest declares is exported: that was checked when it was linked.
+                if is_tool {
+                    exports.get::<tools::Guest>(store)?.call_invoke(store, &action, &params).await
+                } else {
+                    exports.get::<actions::Guest>(store)?.call_run(store, &action, &params).await
+                }
             })
         });
         let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: bytes };
         self.observed(asked.phase, self.call_and_judge(call, asked, ask, output)).await
     }
 
-    /// The schema of an action's answers, before anything is done: one that cannot be used must not be found out after it.
-    async fn output(&self, action: &str) -> Result<Output, CallError> {
+    /// The schema of an answer, before anything is done: one that cannot be used must not be found out after it.
+    async fn output(&self, action: &str, of: String) -> Result<Output, CallError> {
         let schema = self.output_schema(action).await.map_err(|error| {
-            CallError::Fault(output_fault(format!(
-                "the output-schema of the action '{action}' cannot be used: {error}"
-            )))
+            CallError::Fault(output_fault(format!("the output-schema of {of} cannot be used: {error}")))
         })?;
-        let action = action.to_owned();
         schema
-            .map(|schema| Output { action, schema })
+            .map(|schema| Output { of, schema })
             .ok_or_else(|| CallError::host("an action of the manifest has no output-schema".to_owned()))
     }
 
@@ -319,12 +330,40 @@ impl Plugin {
         });
         let (phase, effect) = (Phase::Probe, ActionEffect::Read);
         let asked = Asked { phase, effect, is_check: true, params_bytes: 0 };
+        self.told(call, asked, ask, convert::check_output).await
+    }
+
+    /// Whether it does something with settings when they are set: it has the `configuration` export.
+    pub fn has_configuration(&self) -> bool {
+        self.0.component.exports.has::<configuration::Guest>()
+    }
+
+    /// Tells the plugin of the settings of an organization, which were set, or which a new package takes over.
+    pub async fn configure(&self, call: &PluginCall) -> Result<(), CallError> {
+        if !self.has_configuration() {
+            return Ok(());
+        }
+        let ask = ask(|exports, store| {
+            Box::pin(async move { exports.get::<configuration::Guest>(store)?.call_configure(store).await })
+        });
+        let asked =
+            Asked { phase: Phase::Read, effect: ActionEffect::Read, is_check: false, params_bytes: 0 };
+        self.told(call, asked, ask, convert::nothing).await
+    }
+
+    /// Makes a call whose answer is not judged by a schema.
+    async fn told<T: Weigh + Send + 'static, R: Send + 'static>(
+        &self,
+        call: &PluginCall,
+        asked: Asked,
+        ask: Ask<T>,
+        fit: fn(T) -> Result<R, Unfit>,
+    ) -> Result<R, CallError> {
         let called = async {
-            let (answer, _) =
-                self.call(call, (asked, deadline(call, phase)), ask, convert::check_output).await?;
+            let (answer, _) = self.call(call, (asked, deadline(call, asked.phase)), ask, fit).await?;
             Ok(answer)
         };
-        self.observed(phase, called).await
+        self.observed(asked.phase, called).await
     }
 
     /// Makes a call. Returns the answer, and the account that says what was done meanwhile.
@@ -384,6 +423,74 @@ impl Plugin {
         if let Some(tap) = &self.0.shared.tap {
             tap(what, bytes.as_ref());
         }
+    }
+}
+
+fn unknown(what: &str, id: &str) -> CallError {
+    let fault = Fault::new(FaultKind::NotFound, format!("the plugin has no {what} '{id}'"));
+    CallError::Fault(fault.with_code("unknown-occasion"))
+}
+
+impl Plugin {
+    fn effect_of(&self, trigger: &str) -> Result<ActionEffect, CallError> {
+        let found = self.manifest().trigger(trigger);
+        found.map(|trigger| trigger.effect).ok_or_else(|| unknown("trigger", trigger))
+    }
+
+    /// Tells a trigger of events, in the order of their numbers.
+    pub async fn on_events(
+        &self,
+        call: &PluginCall,
+        trigger: &str,
+        events: Vec<GivenEvent>,
+    ) -> Result<(), CallError> {
+        let effect = self.effect_of(trigger)?;
+        let events: Vec<triggers::Event> = events.into_iter().map(convert::given_event).collect();
+        let params_bytes = events.iter().map(|event| event.payload.len()).sum();
+        events.iter().for_each(|event| self.lower("event", &event.payload));
+        let trigger = trigger.to_owned();
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                exports.get::<triggers::Guest>(store)?.call_on_events(store, &trigger, &events).await
+            })
+        });
+        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes };
+        self.told(call, asked, ask, convert::nothing).await
+    }
+
+    /// Tells a trigger that one of its timers has come, with the time at which it was to come, in milliseconds since 1970.
+    pub async fn on_schedule(
+        &self,
+        call: &PluginCall,
+        trigger: &str,
+        (timer, at_ms): (&str, u64),
+    ) -> Result<(), CallError> {
+        let effect = self.effect_of(trigger)?;
+        let (trigger, timer) = (trigger.to_owned(), timer.to_owned());
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                exports.get::<triggers::Guest>(store)?.call_on_schedule(store, &trigger, &timer, at_ms).await
+            })
+        });
+        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: 0 };
+        self.told(call, asked, ask, convert::nothing).await
+    }
+
+    /// Hands a request to a hook.
+    pub async fn receive(&self, call: &PluginCall, request: HookRequest) -> Result<HookAnswer, CallError> {
+        let Some(hook) = self.manifest().hook(&request.hook) else {
+            return Err(unknown("hook", &request.hook));
+        };
+        let effect = hook.effect;
+        let params_bytes = request.body.len();
+        self.lower("hook.body", &request.body);
+        let HookRequest { hook, headers, query, body } = request;
+        let request = inbound::Request { hook, headers, query, body };
+        let ask = ask(move |exports, store| {
+            Box::pin(async move { exports.get::<inbound::Guest>(store)?.call_receive(store, &request).await })
+        });
+        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes };
+        self.told(call, asked, ask, convert::hook_answer).await
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) struct Spent {
     pub(crate) kv_bytes: usize,
     pub(crate) operations: u32,
     pub(crate) events: usize,
+    pub(crate) timers: usize,
 }
 
 impl Reach {

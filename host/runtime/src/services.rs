@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use heddle_core::OrgId;
-use heddle_core::fault::Fault;
+use heddle_core::fault::{Fault, FaultKind};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::ActionEffect;
 use serde_json::Value;
@@ -86,6 +86,33 @@ pub struct Emitted {
     pub dedup_key: Option<String>,
 }
 
+/// When a timer comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerTimes {
+    /// Once, in milliseconds since 1970.
+    At(u64),
+    /// Every so many seconds.
+    Every(u32),
+    /// By an expression of five fields, in a time zone of the IANA database. Neither is checked.
+    Cron { expression: String, time_zone: String },
+}
+
+/// A timer of a plugin, which calls one of its triggers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timer {
+    pub name: String,
+    /// One of the manifest.
+    pub trigger: String,
+    pub times: TimerTimes,
+}
+
+/// A timer, and when it comes next, in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingTimer {
+    pub timer: Timer,
+    pub next_at_ms: u64,
+}
+
 /// What the server does for plugins.
 ///
 /// The runtime drops the future of any function here when the call's deadline passes, when the caller gives up, and when
@@ -126,4 +153,27 @@ pub trait PluginServices: Send + Sync + 'static {
     ) -> Result<Value, Fault>;
     /// Emits all events, or none.
     async fn emit(&self, of: &Of<'_>, events: Vec<Emitted>) -> Result<(), Fault>;
+    /// Sets all timers, which have different names, each in the place of the one of its name; or none. No two times of one
+    /// come within `min_interval_secs`.
+    async fn timers_set(
+        &self,
+        _of: &Of<'_>,
+        _timers: Vec<Timer>,
+        _min_interval_secs: u32,
+    ) -> Result<(), Fault> {
+        Err(no_timers())
+    }
+    /// Removes the timers of these names, where there are any.
+    async fn timers_cancel(&self, _of: &Of<'_>, _names: Vec<String>) -> Result<(), Fault> {
+        Err(no_timers())
+    }
+    /// All timers, by their names.
+    async fn timers_list(&self, _of: &Of<'_>) -> Result<Vec<StandingTimer>, Fault> {
+        Err(no_timers())
+    }
+}
+
+/// Of a host that has no clock to call plugins by.
+fn no_timers() -> Fault {
+    Fault::new(FaultKind::Unsupported, "timers do not come here")
 }

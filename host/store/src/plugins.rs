@@ -2,6 +2,8 @@
 
 pub mod organizations;
 pub mod ratings;
+pub mod timers;
+pub mod triggers;
 pub mod values;
 
 use heddle_core::plugin::{PackageOrigin, PluginState};
@@ -95,6 +97,14 @@ pub async fn all(tx: &mut Tx) -> Result<Vec<PluginRow>> {
     Select::new(SELECT, FROM).all(tx, "p.plugin_id", PLUGINS_MAX).await
 }
 
+/// Number of plugins and the sum of their revisions: it grows with each change of any.
+pub async fn stamp(tx: &mut Tx) -> Result<(i64, i64)> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT COUNT(*), CAST(COALESCE(SUM(p.revision), 0) AS BIGINT) FROM plugin p")
+        .fetch_one(conn)
+        .await)?)
+}
+
 /// The plugin with this id in its manifest, also a removed one.
 pub async fn find(tx: &mut Tx, plugin_id: &str) -> Result<Option<PluginRow>> {
     named(plugin_id).one(tx).await
@@ -134,9 +144,10 @@ pub async fn insert(tx: &mut Tx, new: &PluginRow) -> Result<()> {
     Ok(())
 }
 
-/// Writes how a locked plugin stands from now on. Returns it with its next revision.
+/// Writes how a locked plugin stands from now on. Returns it with its next revision. A package that begins to serve is to be
+/// told of the settings of the organizations that use it.
 pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<PluginRow> {
-    Ok(on!(tx, conn => sqlx::query_as("
+    let updated: PluginRow = on!(tx, conn => sqlx::query_as("
         UPDATE plugin
         SET state = $2, reason = $3, serving_sha256 = $4, before_sha256 = $5, waiting_sha256 = $6, removed_at = $7,
             revision = revision + 1, updated_at = $8
@@ -145,7 +156,13 @@ pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<Plug
         .bind(row.id).bind(row.state).bind(&row.reason).bind(&row.serving_sha256).bind(&row.before_sha256)
         .bind(&row.waiting_sha256).bind(row.removed_at).bind(now)
         .fetch_one(conn)
-        .await)?)
+        .await)?;
+    if updated.state == PluginState::Active
+        && let Some(serving) = &updated.serving_sha256
+    {
+        organizations::configure_again(tx, updated.id, serving, now).await?;
+    }
+    Ok(updated)
 }
 
 /// Writes a package; one that was sent before is written anew.
@@ -270,6 +287,8 @@ pub async fn forget_bindings(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
     affected!(tx, sqlx::query("DELETE FROM plugin_grant WHERE plugin_uid = $1").bind(plugin));
     affected!(tx, sqlx::query("DELETE FROM plugin_secret WHERE plugin_uid = $1").bind(plugin));
     affected!(tx, sqlx::query("DELETE FROM plugin_organization WHERE plugin_uid = $1").bind(plugin));
+    triggers::forget(tx, plugin, None).await?;
+    timers::forget(tx, plugin, None).await?;
     Ok(())
 }
 

@@ -38,10 +38,13 @@ fn equal_capabilities_have_one_hash_however_they_are_written() {
         concat!(
             r#"{"actions":[{"effect":"stage","id":"isolate","permission":null},{"effect":"outward","id":"send","permission":"plugin.acme-alerts.send"}],"#,
             r#""events":["plugin.acme-alerts.raised"],"fabric":["inventory.device.find","network.vlan.create"],"#,
+            r#""hooks":[{"effect":"outward","name":"answers","proof":"signed by 'signing-secret' within 300 s"}],"#,
             r#""http":[{"methods":["GET","POST"],"name":"api","origin":{"fixed":"https://api.example.net:443"},"paths":["/v1/*","/v1/me"],"private":false},"#,
             r#"{"methods":["GET"],"name":"wiki","origin":{"setting":"server-url"},"paths":["/wiki/**"],"private":true}],"#,
-            r#""kv-bytes":1048576,"limits":{"cpu-ms":500,"memory-mib":64,"parallel":4,"request-bytes":1048576,"requests":64},"#,
-            r#""secrets":[{"name":"api-key","places":["bearer","header:x-key","json:/auth/key"],"target":"api"}]}"#
+            r#""kv-bytes":1048576,"limits":{"cpu-ms":500,"memory-mib":64,"parallel":4,"request-bytes":1048576,"requests":64},"schedule-s":300,"#,
+            r#""secrets":[{"name":"api-key","places":["bearer","header:x-key","json:/auth/key"],"target":"api"}],"#,
+            r#""tools":[{"id":"look-up","permission":"plugin.acme-alerts.send"}],"#,
+            r#""triggers":[{"effect":"stage","events":[],"id":"nightly"},{"effect":"outward","events":["device.*"],"id":"outage"}]}"#
         )
     );
 }
@@ -61,12 +64,21 @@ fn items_are_in_words_and_high_risks_come_first() {
             "high: calls the operation 'network.vlan.create', which may change something",
             "high: stages changes by the action 'isolate'",
             "high: acts at its own targets by the action 'send'",
+            "high: stages changes by the trigger 'nightly'",
+            "high: is told of events of the type 'device.*', by the trigger 'outage'",
+            "high: acts at its own targets by the trigger 'outage'",
+            "high: is called from outside at the hook 'answers', by requests with a proof (signed by 'signing-secret' within 300 s)",
+            "high: acts at its own targets by the hook 'answers'",
             "low: sends GET requests to 'api' (https://api.example.net:443)",
             "low: asks 'api' (https://api.example.net:443) for /v1/me",
             "low: sends GET requests to 'wiki' (the address in the organization's setting 'server-url')",
             "low: calls the operation 'inventory.device.find', which reads",
             "low: offers the action 'isolate' to everyone who may use the Fabric",
             "low: offers the action 'send' to those with 'plugin.acme-alerts.send'",
+            "low: runs the trigger 'nightly' by itself",
+            "low: runs the trigger 'outage' by itself",
+            "low: offers the tool 'look-up' to those with 'plugin.acme-alerts.send'",
+            "low: sets timers, each of which comes at most every 300 s",
             "low: emits events of the type 'plugin.acme-alerts.raised'",
             "low: keeps up to 1048576 bytes for each organization",
             "low: uses up to 64 MiB of memory in a call",
@@ -77,7 +89,9 @@ fn items_are_in_words_and_high_risks_come_first() {
         ]
     );
     let harmless = of(&manifest(|manifest| {
-        manifest["actions"] = json!([]);
+        for key in ["actions", "triggers", "tools", "hooks"] {
+            manifest[key] = json!([]);
+        }
         manifest["capabilities"] = json!({ "http": [
             { "name": "api", "origin": "https://api.example.net", "methods": ["GET"], "paths": ["/v1/me"] },
         ] });
@@ -118,6 +132,17 @@ fn everything_more_shows_in_the_difference() {
         ("/actions/0/permission", json!("plugin.acme-alerts.other")),
         ("/actions/0/effect", json!("stage")),
         ("/actions/1/effect", json!("outward")),
+        ("/capabilities/schedule", json!({ "min-interval-s": 299 })),
+        ("/triggers/0/events", json!(["device.*", "link.down"])),
+        ("/triggers/0/effect", json!("stage")),
+        ("/triggers/1/id", json!("other")),
+        ("/tools/0/id", json!("other")),
+        ("/tools/0/permission", Value::Null),
+        ("/hooks/0/name", json!("other")),
+        ("/hooks/0/effect", json!("stage")),
+        ("/hooks/0/signature/secret", json!("other")),
+        ("/hooks/0/signature/timestamp/tolerance-s", json!(301)),
+        ("/hooks/0/signature/scheme", json!("token")),
         ("/limits", json!({ "cpu-ms": 501 })),
         ("/limits", json!({ "memory-mib": 65 })),
         ("/limits", json!({ "requests": 65 })),
@@ -141,6 +166,9 @@ fn what_is_less_adds_nothing() {
         ("/capabilities/fabric/call", json!(["inventory.device.find"]), "network.vlan.create"),
         ("/capabilities/kv", Value::Null, "keeps up to 1048576 bytes"),
         ("/capabilities/kv/bytes", json!(7), "keeps up to 1048576 bytes"),
+        ("/capabilities/schedule", json!({ "min-interval-s": 301 }), "every 300 s"),
+        ("/triggers/0/events", json!([]), "events of the type 'device.*'"),
+        ("/hooks", json!([]), "at the hook 'answers'"),
         ("/actions/0/effect", json!("read"), "acts at its own targets by the action 'send'"),
         ("/actions/1/permission", json!("plugin.acme-alerts.send"), "'isolate' to everyone"),
         ("/limits", json!({ "cpu-ms": 499 }), "500 ms"),

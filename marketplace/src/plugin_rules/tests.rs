@@ -17,9 +17,10 @@ pub(crate) fn template() -> Value {
                 { "name": "wiki", "origin": { "setting": "server-url" }, "methods": ["GET"], "paths": ["/wiki/**"], "private": true },
             ],
             "secrets": [{ "name": "api-key", "target": "api", "places": ["header:X-Key", "bearer", "json:/auth/key"] }],
-            "events": { "emit": ["plugin.acme-alerts.raised"] },
+            "events": { "emit": ["plugin.acme-alerts.raised"], "subscribe": ["device.*"] },
             "fabric": { "call": ["network.vlan.create", "inventory.device.find"] },
             "kv": {},
+            "schedule": { "min-interval-s": 300 },
         },
         "permissions": [{ "id": "plugin.acme-alerts.send", "title": "Send alerts" }],
         "event-types": [{ "type": "plugin.acme-alerts.raised", "title": "Raised", "payload-schema": object() }],
@@ -28,6 +29,21 @@ pub(crate) fn template() -> Value {
               "permission": "plugin.acme-alerts.send", "params-schema": object(), "output-schema": object() },
             { "id": "isolate", "title": "Isolate", "effect": "stage", "params-schema": object(), "output-schema": object() },
         ],
+        "triggers": [
+            { "id": "outage", "title": "Outage", "description": "Tells of it.", "effect": "outward", "events": ["device.*"] },
+            { "id": "nightly", "title": "Nightly", "effect": "stage" },
+        ],
+        "tools": [{
+            "id": "look-up", "title": "Look up", "description": "Says what is known.", "permission": "plugin.acme-alerts.send",
+            "params-schema": object(), "output-schema": object(),
+        }],
+        "hooks": [{
+            "name": "answers", "title": "Answers", "effect": "outward",
+            "signature": {
+                "scheme": "hmac-sha256", "secret": "signing-secret", "header": "X-Signature", "prefix": "v0=",
+                "signed": "v0:{header.X-Time}:{body}", "timestamp": { "header": "X-Time", "tolerance-s": 300 },
+            },
+        }],
         "config-schema": { "type": "object", "properties": { "server-url": { "type": "string", "format": "uri" } } },
     })
 }
@@ -115,7 +131,7 @@ fn a_package_has_nothing_of_the_other_kind() {
         let value = template().pointer(&format!("/{}", key.replace('.', "/"))).unwrap().clone();
         assert!(adapter(&key, value).contains("does not belong to a package of kind 'adapter'"), "{key}");
     }
-    for key in ["permissions", "event-types", "actions"] {
+    for key in ["permissions", "event-types", "actions", "triggers", "tools", "hooks"] {
         assert!(adapter(key, template()[key].clone()).contains("kind 'adapter'"), "{key}");
     }
     let text = adapter("capabilities.secrets", template()["capabilities"]["secrets"].clone());
@@ -123,12 +139,65 @@ fn a_package_has_nothing_of_the_other_kind() {
 }
 
 #[test]
-fn later_parts_are_refused_by_name() {
-    rule("/triggers", json!([{ "id": "t" }]), "'triggers' is not supported yet");
-    rule("/tools", json!([{ "id": "t" }]), "'tools' is not supported yet");
-    rule("/capabilities/events/subscribe", json!(["device.*"]), "unknown field `subscribe`");
-    rule("/capabilities/schedule", json!({ "min-interval-s": 300 }), "unknown field `schedule`");
-    accepted("/triggers", json!([]));
+fn what_calls_a_plugin_follows_the_rules() {
+    let trigger =
+        |key: &str, value: Value, expected: &str| rule(&format!("/triggers/0/{key}"), value, expected);
+    trigger("id", json!("On"), "an id has 1 to 41 characters");
+    trigger("id", json!("nightly"), "it is there twice");
+    trigger("events", json!(["link.down"]), "'link.down' is not in 'capabilities.events.subscribe'");
+    trigger("events", json!([]), "no trigger has it in its 'events'");
+    trigger("title", json!(""), "trigger title");
+    rule("/triggers", json!([]), "no trigger has it");
+    rule("/capabilities/schedule", Value::Null, "nothing calls it");
+    for (pattern, expected) in [
+        ("*", "write a type such as"),
+        ("device.*.up", "write a type such as"),
+        ("Device.up", "write a type such as"),
+        ("plugin.*", "events of plugins do not call triggers"),
+        ("plugin.acme-alerts.raised", "events of plugins do not call triggers"),
+    ] {
+        rule("/capabilities/events/subscribe", json!([pattern]), expected);
+    }
+    for seconds in [0, 59, 31 * 86_400 + 1] {
+        let schedule = json!({ "min-interval-s": seconds });
+        rule("/capabilities/schedule", schedule, "60 to 2678400 seconds are accepted");
+    }
+    rule("/triggers", json!(vec![template()["triggers"][0].clone(); 51]), "50");
+}
+
+#[test]
+fn tools_follow_the_rules() {
+    let tool = |key: &str, value: Value, expected: &str| rule(&format!("/tools/0/{key}"), value, expected);
+    tool("id", json!("send"), "an action has the same id");
+    tool("id", json!("9"), "an id has 1 to 41 characters");
+    tool("description", json!(""), "tool description");
+    tool("permission", json!("plugin.acme-alerts.other"), "which 'permissions' does not declare");
+    tool("params-schema", json!({ "type": "string" }), "it is of objects");
+    tool("effect", json!("outward"), "unknown field `effect`");
+    rule("/tools", json!(vec![template()["tools"][0].clone(); 21]), "20");
+}
+
+#[test]
+fn hooks_follow_the_rules() {
+    let hook = |key: &str, value: Value, expected: &str| rule(&format!("/hooks/0/{key}"), value, expected);
+    hook("name", json!("a/b"), "a name has 1 to 41 characters");
+    hook("effect", json!("write"), "unknown variant");
+    let signed = |key: &str, value: Value, expected: &str| {
+        rule(&format!("/hooks/0/signature/{key}"), value, expected);
+    };
+    signed("secret", json!("api-key"), "is one of 'capabilities.secrets'");
+    signed("secret", json!("A b"), "has no name of a-z");
+    signed("scheme", json!("token"), "a token signs nothing");
+    signed("scheme", json!("none"), "unknown variant");
+    signed("header", json!("transfer-encoding"), "belongs to the connection");
+    signed("signed", json!("v0:{header.x-time}"), "has to have {body} once");
+    signed("signed", json!("{body}{body}"), "has to have {body} once");
+    signed("signed", json!("{header.x-time}{path}{body}"), "'{path}' is not known");
+    signed("signed", json!("{body"), "without a '}'");
+    signed("signed", json!("{body}"), "which is not signed");
+    signed("timestamp", json!({ "header": "x-time", "tolerance-s": 901 }), "is not 1 to 900");
+    accepted("/hooks/0/signature", json!({ "scheme": "token", "secret": "hook-token", "header": "X-Token" }));
+    rule("/hooks", json!(vec![template()["hooks"][0].clone(); 9]), "8");
 }
 
 #[test]

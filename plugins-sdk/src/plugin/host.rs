@@ -3,8 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bindings::heddle::plugin::{events, fabric, kv};
-use super::{Change, Expected, NewValue, Op, Page, Stored};
+use super::bindings::heddle::plugin::{events, fabric, kv, schedule};
+use super::{Change, Expected, NewValue, Op, Page, Standing, Stored, Timer};
 use crate::bindings::heddle::host::{clock, context, http, log, random};
 use crate::host::with_auth;
 use crate::{Attribute, Auth, Fault, FaultExt as _, Level, Request, Response, fault};
@@ -82,6 +82,15 @@ pub trait Host {
 
     /// Emits all events, or none. At most 100 in one call, and those that are refused count, too.
     fn emit(&self, events: &[Event]) -> Result<(), Fault>;
+
+    /// Sets timers, each in the place of the one of its name: all, or none. One that is as it was keeps its next time.
+    fn set_timers(&self, timers: &[Timer]) -> Result<(), Fault>;
+
+    /// Removes the timers of these names, where there are any.
+    fn cancel_timers(&self, names: &[String]) -> Result<(), Fault>;
+
+    /// All timers, by their names.
+    fn timers(&self) -> Result<Vec<Standing>, Fault>;
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
     fn now_ms(&self) -> u64 {
@@ -201,6 +210,15 @@ impl Host for Live {
             })
             .collect();
         events::emit(&events)
+    }
+    fn set_timers(&self, timers: &[Timer]) -> Result<(), Fault> {
+        if cfg!(feature = "schedule") { schedule::set(timers) } else { Err(undeclared("schedule")) }
+    }
+    fn cancel_timers(&self, names: &[String]) -> Result<(), Fault> {
+        if cfg!(feature = "schedule") { schedule::cancel(names) } else { Err(undeclared("schedule")) }
+    }
+    fn timers(&self) -> Result<Vec<Standing>, Fault> {
+        if cfg!(feature = "schedule") { schedule::list() } else { Err(undeclared("schedule")) }
     }
     fn now_ms(&self) -> u64 {
         clock::now_ms()

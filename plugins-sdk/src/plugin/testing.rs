@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Change, Event, Expected, Host, Listed, Op, Page, Stored};
+use super::{Change, Event, Expected, Host, Listed, Op, Page, Standing, Stored, Timer, When};
 use crate::{Auth, Fault, FaultExt as _, Request, Response, fault};
 
 type Answer<'a> = dyn Fn(&str, &Request, &Auth) -> Result<Response, Fault> + 'a;
@@ -23,6 +23,8 @@ pub struct FakeHost<'a> {
     pub emitted: RefCell<Vec<Event>>,
     /// What is stored, with the version of each value.
     pub stored: RefCell<BTreeMap<String, (Vec<u8>, u64)>>,
+    /// Timers that are set, by their names. Nothing calls them here.
+    pub timers: RefCell<BTreeMap<String, Timer>>,
     /// Most bytes of keys and values together.
     pub kv_bytes: usize,
     pub settings: Value,
@@ -48,6 +50,7 @@ impl<'a> FakeHost<'a> {
             called: RefCell::default(),
             emitted: RefCell::default(),
             stored: RefCell::default(),
+            timers: RefCell::default(),
             kv_bytes: 1 << 20,
             settings: Value::Object(serde_json::Map::new()),
             now_ms: Cell::new(1_700_000_000_000),
@@ -134,6 +137,24 @@ impl Host for FakeHost<'_> {
     fn emit(&self, events: &[Event]) -> Result<(), Fault> {
         self.emitted.borrow_mut().extend(events.iter().cloned());
         Ok(())
+    }
+    fn set_timers(&self, timers: &[Timer]) -> Result<(), Fault> {
+        self.timers.borrow_mut().extend(timers.iter().map(|timer| (timer.name.clone(), timer.clone())));
+        Ok(())
+    }
+    fn cancel_timers(&self, names: &[String]) -> Result<(), Fault> {
+        self.timers.borrow_mut().retain(|name, _| !names.contains(name));
+        Ok(())
+    }
+    /// The next time of one by an expression is not computed here, and is 0.
+    fn timers(&self) -> Result<Vec<Standing>, Fault> {
+        let next = |timer: &Timer| match &timer.when {
+            When::AtMs(at) => *at,
+            When::EveryS(secs) => self.now_ms.get() + u64::from(*secs) * 1_000,
+            When::Cron(_) => 0,
+        };
+        let timers = self.timers.borrow();
+        Ok(timers.values().map(|timer| Standing { next_at_ms: next(timer), timer: timer.clone() }).collect())
     }
     fn now_ms(&self) -> u64 {
         self.now_ms.get()

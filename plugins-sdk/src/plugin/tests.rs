@@ -36,9 +36,15 @@ struct Greeter;
 
 impl Plugin for Greeter {
     const ACTIONS: &'static [Entry] = &[action::<Greet>()];
+    const TOOLS: &'static [Entry] = &[action::<Greet>()];
+
+    fn configure(host: &dyn Host) -> Result<(), Fault> {
+        let timer = |name: &str, when| Timer { name: name.to_owned(), trigger_id: "bow".to_owned(), when };
+        host.set_timers(&[timer("often", When::EveryS(60)), timer("once", When::AtMs(7))])
+    }
 }
 
-register_plugin!(Greeter);
+register_plugin!(Greeter: actions, triggers, tools, hooks, configuration);
 
 fn host<'a>() -> FakeHost<'a> {
     FakeHost::new(|target, _, _| {
@@ -59,6 +65,22 @@ fn an_action_is_found_by_its_id_and_typed() {
     let unfit = run::<Greeter>(&host, "greet", json!({ "nme": 1 })).unwrap_err();
     assert_eq!((unfit.word(), unfit.info().code.as_deref()), ("invalid", Some("params")));
     assert!(Greeter::check(&host).unwrap().is_none());
+}
+
+#[test]
+fn what_calls_a_plugin_besides_people_is_unsupported_where_it_has_none() {
+    let host = host();
+    assert_eq!(invoke::<Greeter>(&host, "greet", json!({ "name": "ada" })).unwrap()["count"], 1);
+    assert!(invoke::<Greeter>(&host, "bow", json!({})).is_err());
+    assert!(matches!(Greeter::on_events(&host, "bow", &[]), Err(Fault::Unsupported(_))));
+    assert!(matches!(Greeter::on_schedule(&host, "bow", "often", 0), Err(Fault::Unsupported(_))));
+    let request =
+        HookRequest { hook: "bow".to_owned(), headers: Vec::new(), query: Vec::new(), body: Vec::new() };
+    assert!(matches!(Greeter::receive(&host, request), Err(Fault::Unsupported(_))));
+    Greeter::configure(&host).unwrap();
+    host.cancel_timers(&["once".to_owned()]).unwrap();
+    let timers = host.timers().unwrap();
+    assert_eq!((timers.len(), timers[0].next_at_ms), (1, host.now_ms() + 60_000));
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn made(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(component)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -24,7 +24,7 @@ const FREE: [&str; 5] = [
 
 /// Writes the world and all that it names below the cache. Returns its folder.
 pub(super) fn write(project: &Project) -> anyhow::Result<PathBuf> {
-    let imports = project.imports()?;
+    let (imports, exports) = (project.imports()?, project.exports()?);
     let folder = project.cache()?.join("wit");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -34,7 +34,7 @@ pub(super) fn write(project: &Project) -> anyhow::Result<PathBuf> {
             put(&folder.join("deps").join(package).join(name), bytes)?;
         }
     }
-    put(&folder.join("world.wit"), world(&imports).as_bytes())?;
+    put(&folder.join("world.wit"), world(&imports, &exports).as_bytes())?;
     Ok(folder)
 }
 
@@ -43,12 +43,12 @@ fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("'{}' cannot be written", path.display()))
 }
 
-fn world(imports: &[Import]) -> String {
+fn world(imports: &[Import], exports: &[&str]) -> String {
     let mut text = format!("package author:plugin;\n\nworld {WORLD} {{\n");
     for name in FREE.into_iter().chain(imports.iter().map(|import| import.interface)) {
         text.push_str(&format!("  import {name}@1.0.0;\n"));
     }
-    for name in ["actions", "lifecycle"] {
+    for name in exports {
         text.push_str(&format!("  export heddle:plugin/{name}@1.0.0;\n"));
     }
     text.push_str("}\n");
@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_world_has_what_the_manifest_asks_for() {
-        let of = |capabilities| world(&Import::of(&serde_json::from_value(capabilities).unwrap()));
+        let exports = ["lifecycle", "actions"];
+        let of = |capabilities| world(&Import::of(&serde_json::from_value(capabilities).unwrap()), &exports);
         let none = of(json!({}));
         assert!(
             none.contains("heddle:host/clock@1.0.0") && none.contains("export heddle:plugin/actions@1.0.0")
@@ -72,6 +73,7 @@ mod tests {
             (json!({ "kv": {} }), "heddle:plugin/kv"),
             (json!({ "events": { "emit": ["plugin.a.b"] } }), "heddle:plugin/events"),
             (json!({ "fabric": { "call": ["a.b"] } }), "heddle:plugin/fabric"),
+            (json!({ "schedule": { "min-interval-s": 60 } }), "heddle:plugin/schedule"),
             (
                 json!({ "http": [{ "name": "api", "origin": "https://a.test", "methods": ["GET"], "paths": ["/"] }] }),
                 "heddle:host/http",

@@ -4,7 +4,7 @@
 
 mod actions;
 mod schedules;
-mod timetable;
+pub mod timetable;
 
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Worker};

@@ -18,8 +18,9 @@ const GAP_MINUTES_MAX: i64 = 180;
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
+/// Times by an expression of five fields in a time zone.
 #[derive(Debug)]
-pub(super) struct Timetable {
+pub struct Timetable {
     minutes: Field,
     hours: Field,
     days: Field,
@@ -106,9 +107,11 @@ impl Range {
 }
 
 impl Timetable {
+    /// Reads an expression and the name of a time zone.
+    ///
     /// # Errors
     /// The field that is wrong, and how.
-    pub(super) fn parse(cron: &str, zone: &str) -> Result<Self, (&'static str, String)> {
+    pub fn parse(cron: &str, zone: &str) -> Result<Self, (&'static str, String)> {
         if zone.chars().count() > TIME_ZONE_CHARS_MAX {
             return Err(("time_zone", format!("must not have more than {TIME_ZONE_CHARS_MAX} characters")));
         }
@@ -140,7 +143,7 @@ impl Timetable {
     }
 
     /// Returns the next time after this one; `None` when there is none, as for the 30th of February.
-    pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let first = after.with_timezone(&self.zone).date_naive();
         (0..DAYS_MAX)
             .filter_map(|offset| first.checked_add_days(Days::new(offset)))
@@ -148,7 +151,8 @@ impl Timetable {
             .find_map(|date| self.times_of(date).into_iter().find(|time| *time > after))
     }
 
-    pub(super) fn upcoming(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
+    /// Returns the next times after this one, at most so many.
+    pub fn upcoming(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
         std::iter::successors(self.next(after), |last| self.next(*last)).take(count).collect()
     }
 

@@ -3,6 +3,7 @@
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
+use crate::bindings::plugin::exports::heddle::plugin::inbound;
 
 /// About how many bytes an answer has, found without reading them.
 pub(crate) trait Weigh {
@@ -12,6 +13,18 @@ pub(crate) trait Weigh {
 impl Weigh for String {
     fn bytes(&self) -> usize {
         self.len()
+    }
+}
+
+impl Weigh for () {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Weigh for inbound::Response {
+    fn bytes(&self) -> usize {
+        self.body.len() + self.content_type.as_ref().map_or(0, String::len)
     }
 }
 

@@ -7,6 +7,7 @@ mod events;
 mod fabric;
 mod http;
 mod kv;
+mod schedule;
 mod stdio;
 pub(crate) mod wasi;
 

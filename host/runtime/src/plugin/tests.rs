@@ -207,7 +207,7 @@ impl Lab {
         guest: Guest,
     ) -> Result<Value, CallError> {
         let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: 0 };
-        let output = self.plugin.output("act").await?;
+        let output = self.plugin.output("act", "the action 'act'".to_owned()).await?;
         self.plugin.call_and_judge(call, asked, guest, output).await
     }
 

@@ -1,10 +1,11 @@
 //! Where organizations have switched plugins on, with their settings and secrets.
 
-use heddle_core::{OrgId, Timestamp};
+use heddle_core::{OrgId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 
 use super::PluginUid;
+use super::triggers::OF_ORG_MAX;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::object::revised;
@@ -32,6 +33,16 @@ pub struct OrganizationRow {
     pub revision: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Who last set it. `None` where that was before it was noted.
+    pub author_id: Option<UserId>,
+    /// The package and the revision that the plugin was last told of.
+    pub configured: String,
+    /// Why it could not take the settings.
+    pub problem: Option<String>,
+    /// When it is told of them next.
+    pub configure_at: Option<Timestamp>,
+    /// Events up to this number came before it was switched on.
+    pub after_seq: i64,
 }
 
 revised!(OrganizationRow);
@@ -76,14 +87,19 @@ pub async fn lock(tx: &mut Tx, org: OrgId, plugin: PluginUid) -> Result<Option<O
 /// Writes what an organization sets a plugin to. Where it was set before, the row keeps its id.
 pub async fn set(tx: &mut Tx, row: &OrganizationRow) -> Result<OrganizationRow> {
     Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO plugin_organization (id, org_id, plugin_uid, is_enabled, settings, revision, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        INSERT INTO plugin_organization (id, org_id, plugin_uid, is_enabled, settings, revision, created_at, updated_at,
+            author_id, configure_at, after_seq)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         ON CONFLICT (org_id, plugin_uid) DO UPDATE
         SET is_enabled = excluded.is_enabled, settings = excluded.settings,
-            revision = plugin_organization.revision + 1, updated_at = excluded.updated_at
+            revision = plugin_organization.revision + 1, updated_at = excluded.updated_at,
+            author_id = excluded.author_id, configure_at = excluded.configure_at, problem = NULL,
+            after_seq = CASE WHEN plugin_organization.is_enabled
+                THEN plugin_organization.after_seq ELSE excluded.after_seq END
         RETURNING *")
         .bind(row.id).bind(row.org_id).bind(row.plugin_uid).bind(row.is_enabled).bind(&row.settings)
-        .bind(row.revision).bind(row.created_at).bind(row.updated_at)
+        .bind(row.revision).bind(row.created_at).bind(row.updated_at).bind(row.author_id).bind(row.configure_at)
+        .bind(row.after_seq)
         .fetch_one(conn)
         .await)?)
 }
@@ -96,6 +112,65 @@ pub async fn in_use(tx: &mut Tx, org: OrgId, plugin_id: &str) -> Result<Option<O
         .and("o.is_enabled AND p.state = 'active'")
         .one(tx)
         .await
+}
+
+/// Plugins whose settings in an organization are to be told to them, the longest waiting first; a few of each organization.
+pub async fn to_configure(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<OrganizationRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT q.* FROM (
+            SELECT o.*, ROW_NUMBER() OVER (PARTITION BY o.org_id ORDER BY o.configure_at, o.id) AS place
+            FROM plugin_organization o WHERE o.configure_at IS NOT NULL AND o.configure_at <= $1) q
+        WHERE q.place <= $2 ORDER BY q.configure_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
+        .bind(now)
+        .bind(OF_ORG_MAX)
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Has a plugin told of its settings again in every organization that uses it, unless this package was told of them.
+pub(super) async fn configure_again(
+    tx: &mut Tx,
+    plugin: PluginUid,
+    manifest_sha256: &str,
+    now: Timestamp,
+) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE plugin_organization SET configure_at = $3, problem = NULL
+            WHERE plugin_uid = $1 AND is_enabled AND configured NOT LIKE $2 || ':%'"
+        )
+        .bind(plugin)
+        .bind(manifest_sha256)
+        .bind(now)
+    );
+    Ok(())
+}
+
+/// Writes how a plugin took its settings, and when it is told of them again; false when they were set anew, or another
+/// process tells it.
+pub async fn configured(
+    tx: &mut Tx,
+    row: &OrganizationRow,
+    configured: &str,
+    (problem, configure_at): (Option<&str>, Option<Timestamp>),
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_organization SET configured = $4, problem = $5, configure_at = $6
+        WHERE id = $1 AND revision = $2 AND configure_at = $3"
+        )
+        .bind(row.id)
+        .bind(row.revision)
+        .bind(row.configure_at)
+        .bind(configured)
+        .bind(problem)
+        .bind(configure_at)
+    );
+    Ok(rows == 1)
 }
 
 /// Ids of the active plugins that are switched on in an organization.
@@ -114,6 +189,17 @@ pub async fn switched_on(tx: &mut Tx, org: OrgId) -> Result<Vec<String>> {
 pub async fn enabled_in(tx: &mut Tx, org: OrgId) -> Result<Vec<PluginUid>> {
     Ok(on!(tx, conn => sqlx::query_scalar("
         SELECT o.plugin_uid FROM plugin_organization o WHERE o.org_id = $1 AND o.is_enabled
+        ORDER BY o.plugin_uid LIMIT CAST($2 AS BIGINT)")
+        .bind(org)
+        .bind(ROWS_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// The same with the number up to which events came before each was switched on.
+pub async fn listening_in(tx: &mut Tx, org: OrgId) -> Result<Vec<(PluginUid, i64)>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT o.plugin_uid, o.after_seq FROM plugin_organization o WHERE o.org_id = $1 AND o.is_enabled
         ORDER BY o.plugin_uid LIMIT CAST($2 AS BIGINT)")
         .bind(org)
         .bind(ROWS_MAX)

@@ -1,7 +1,10 @@
-use heddle_core::Clock;
+use chrono::TimeDelta;
+use heddle_core::{Clock, ProcessId};
 use serde_json::json;
 
 use super::organizations::{self, OrganizationRow, SecretRow};
+use super::timers::{self, TimerRow};
+use super::triggers::{self, Wanted};
 use super::values::{self, Keeper, ValueRow};
 use super::*;
 use crate::testing::{World, on_both};
@@ -54,6 +57,11 @@ fn switched(world: &World, plugin: &PluginRow, is_enabled: bool) -> Organization
         revision: 1,
         created_at: now,
         updated_at: now,
+        author_id: Some(world.user),
+        configured: String::new(),
+        problem: None,
+        configure_at: Some(now),
+        after_seq: 3,
     }
 }
 
@@ -181,5 +189,114 @@ on_both! {
         assert_eq!(values::note_emitted(&mut tx, in_a, &keys(&["k", "l"]), later).await.unwrap(), ["l"]);
         assert_eq!(values::note_emitted(&mut tx, in_b, &keys(&["k"]), now).await.unwrap(), ["k"]);
         assert_eq!(values::trim_emitted(&mut tx, later, 10).await.unwrap(), 2);
+    }
+
+    async fn a_trigger_goes_on_where_it_stood_and_is_taken_by_one_process(db) {
+        let world = World::new(&db, "a").await;
+        let (me, other): (ProcessId, ProcessId) = (world.clock.new_id(), world.clock.new_id());
+        let row = plugin(&world.clock, "acme-one");
+        let now = world.clock.now();
+        let later = now + TimeDelta::seconds(60);
+        let keeper = Keeper { org: world.org, plugin: row.id };
+        let want = |first: i64, seq: i64| vec![Wanted { plugin: row.id, trigger: "t".to_owned(), after_seq: first - 1, seq }];
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        triggers::want(&mut tx, world.org, &want(5, 9), now).await.unwrap();
+        triggers::want(&mut tx, world.org, &want(11, 12), later).await.unwrap();
+        let due = triggers::due(&mut tx, now, 10).await.unwrap();
+        assert_eq!((due.len(), due[0].seq, due[0].wanted_seq, due[0].due_at), (1, 4, 12, Some(now)));
+        // Followed again after a crash, the same events change nothing.
+        triggers::want(&mut tx, world.org, &want(5, 9), later).await.unwrap();
+        assert_eq!(triggers::due(&mut tx, now, 10).await.unwrap(), due);
+
+        assert!(triggers::claim(&mut tx, &due[0], me, later).await.unwrap());
+        assert!(!triggers::claim(&mut tx, &due[0], other, later).await.unwrap());
+        let mut held = due[0].clone();
+        held.due_at = Some(later);
+        assert!(triggers::due(&mut tx, now, 10).await.unwrap().is_empty());
+        // More comes while it is called: it is due again at once.
+        triggers::want(&mut tx, world.org, &want(20, 20), now).await.unwrap();
+        assert!(triggers::done(&mut tx, &held, 12, (None, Some(now)), now).await.unwrap());
+        let due = triggers::due(&mut tx, now, 10).await.unwrap();
+        assert_eq!((due[0].seq, due[0].wanted_seq, due[0].called_at), (12, 20, Some(now)));
+        assert!(triggers::failed(&mut tx, &due[0], (later, 20), (1, Some("why"))).await.unwrap());
+        triggers::hasten(&mut tx, keeper, now).await.unwrap();
+        let due = triggers::due(&mut tx, now, 10).await.unwrap();
+        assert_eq!((due[0].attempts, due[0].single_seq, due[0].problem.as_deref()), (0, 20, Some("why")));
+        assert!(triggers::done(&mut tx, &due[0], 20, (None, None), now).await.unwrap());
+        assert!(triggers::due(&mut tx, later, 10).await.unwrap().is_empty());
+        // What was not wanted meanwhile is passed over.
+        triggers::want(&mut tx, world.org, &want(50, 51), now).await.unwrap();
+        let due = triggers::due(&mut tx, now, 10).await.unwrap();
+        assert_eq!((due[0].seq, due[0].wanted_seq), (49, 51));
+        // What a process that is gone had taken is due at once.
+        assert!(triggers::claim(&mut tx, &due[0], other, later).await.unwrap());
+        triggers::take_back(&mut tx, &[other], now).await.unwrap();
+        assert_eq!(triggers::due(&mut tx, now, 10).await.unwrap().len(), 1);
+        triggers::forget(&mut tx, row.id, Some(world.clock.new_id())).await.unwrap();
+        assert_eq!(triggers::list(&mut tx, keeper).await.unwrap().len(), 1);
+        triggers::forget(&mut tx, row.id, Some(world.org)).await.unwrap();
+        assert!(triggers::list(&mut tx, keeper).await.unwrap().is_empty());
+    }
+
+    async fn timers_come_once_and_an_organization_leaves_room_for_others(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let me: ProcessId = a.clock.new_id();
+        let row = plugin(&a.clock, "acme-one");
+        let now = a.clock.now();
+        let later = now + TimeDelta::seconds(60);
+        let timer = |org, name: &str, due_at| TimerRow {
+            org_id: org, plugin_uid: row.id, name: name.to_owned(), trigger_id: "t".to_owned(), times: json!({ "every_secs": 60 }),
+            scheduled_at: due_at, due_at, attempts: 0, problem: None,
+        };
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        let keeper = Keeper { org: a.org, plugin: row.id };
+        let many: Vec<TimerRow> = (0..12).map(|n| timer(a.org, &format!("n{n:02}"), now)).collect();
+        timers::put(&mut tx, keeper, &many).await.unwrap();
+        let other = Keeper { org: b.org, plugin: row.id };
+        timers::put(&mut tx, other, &[timer(b.org, "one", now + TimeDelta::seconds(1))]).await.unwrap();
+        let due = timers::due(&mut tx, later, 64).await.unwrap();
+        assert_eq!((due.len(), due.iter().filter(|row| row.org_id == b.org).count()), (9, 1));
+        assert!(timers::claim(&mut tx, &due[0], me, later).await.unwrap());
+        assert!(!timers::claim(&mut tx, &due[0], me, later).await.unwrap());
+        let mut held = due[0].clone();
+        held.due_at = later;
+        assert!(timers::moved(&mut tx, &held, (later, later), (0, None)).await.unwrap());
+        assert_eq!(timers::list(&mut tx, keeper).await.unwrap()[0].scheduled_at, later);
+        // Set anew while it is called, it is the new one.
+        timers::put(&mut tx, keeper, &[timer(a.org, "n01", later)]).await.unwrap();
+        assert!(!timers::end(&mut tx, &due[1]).await.unwrap());
+        timers::remove(&mut tx, keeper, &["n02", "none"]).await.unwrap();
+        assert_eq!(timers::list(&mut tx, keeper).await.unwrap().len(), 11);
+        timers::forget(&mut tx, row.id, None).await.unwrap();
+        assert!(timers::list(&mut tx, other).await.unwrap().is_empty());
+    }
+
+    async fn a_package_that_serves_is_told_of_the_settings_once(db) {
+        let world = World::new(&db, "a").await;
+        let row = plugin(&world.clock, "acme-one");
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        let set = organizations::set(&mut tx, &switched(&world, &row, true)).await.unwrap();
+        let now = world.clock.now();
+        assert_eq!(organizations::to_configure(&mut tx, now, 9).await.unwrap(), std::slice::from_ref(&set));
+        assert!(organizations::configured(&mut tx, &set, "aa:1", (Some("why"), None)).await.unwrap());
+        assert!(!organizations::configured(&mut tx, &set, "aa:1", (None, None)).await.unwrap());
+        let active = |serving: &str| PluginRow {
+            state: PluginState::Active, serving_sha256: Some(serving.to_owned()), ..row.clone()
+        };
+        update(&mut tx, &active("aa"), now).await.unwrap();
+        assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty(), "it was told");
+        update(&mut tx, &active("bb"), now).await.unwrap();
+        let again = organizations::to_configure(&mut tx, now, 9).await.unwrap();
+        assert_eq!((again.len(), again[0].problem.as_deref()), (1, None));
+        // Set again while it is on, it goes on from where it was switched on.
+        let later = OrganizationRow { after_seq: 9, ..switched(&world, &row, true) };
+        organizations::set(&mut tx, &later).await.unwrap();
+        assert_eq!(organizations::listening_in(&mut tx, world.org).await.unwrap(), [(row.id, 3)]);
+        organizations::set(&mut tx, &OrganizationRow { is_enabled: false, ..later.clone() }).await.unwrap();
+        organizations::set(&mut tx, &later).await.unwrap();
+        assert_eq!(organizations::listening_in(&mut tx, world.org).await.unwrap(), [(row.id, 9)]);
     }
 }

@@ -1,0 +1,180 @@
+//! What calls plugins besides people: events, timers, and settings that were set.
+//!
+//! The database says what waits ([`follow`] writes it for events, plugins themselves for timers), and every process takes of
+//! it what is due: it names itself and moves the time on, calls the plugin, and writes in one transaction how that ended and
+//! what is next. What a process that is gone had taken, another one takes. Each call is a run, with the rights of the user who set the
+//! plugin in the organization.
+
+mod configure;
+mod events;
+mod follow;
+mod ready;
+pub(crate) mod timers;
+mod view;
+mod work;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use heddle_core::fault::FaultKind;
+use heddle_core::{ConnectionId, OrgId};
+use heddle_kernel::app::App;
+use heddle_kernel::http::rate_limit::{self, Limit, Rate};
+use heddle_kernel::metrics::RateWindow;
+use heddle_runtime::CallError;
+use heddle_store::plugins::PluginUid;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+pub(crate) use self::follow::Follower;
+pub(crate) use self::ready::{Callee, Ready, What, ready};
+pub(crate) use self::view::routes;
+pub(crate) use self::work::work;
+
+/// Calls of this process at once, and those for one organization.
+const AT_ONCE: usize = 16;
+const OF_ORG: usize = 4;
+/// After so long another process takes what this one took and does not end, although it lives: longer than a call can last.
+const LEASE: TimeDelta = TimeDelta::seconds(180);
+/// The same of settings, which are told in a call that only reads; nothing says that the process is gone.
+const SETTINGS_LEASE: TimeDelta = TimeDelta::seconds(30);
+/// Calls of a plugin in one organization by events and timers.
+const RATE: Rate = Rate::per_minute(240);
+/// How long after it has none left the next one comes.
+const RATE_PAUSE: TimeDelta = TimeDelta::seconds(10);
+/// Attempts after which events, or a time, are left out.
+const ATTEMPTS_MAX: i64 = 12;
+/// Seconds to the second attempt; they double, up to the last figure.
+const PAUSE_SECS: i64 = 5;
+const PAUSE_SECS_MAX: i64 = 600;
+
+/// What this process is calling plugins for.
+#[derive(Debug, Default)]
+pub(crate) struct Occasions {
+    /// There is something to do.
+    pub(crate) wake: Notify,
+    /// This process knows what another one changed.
+    pub(crate) caught_up: Notify,
+    held: Arc<Mutex<HashSet<Key>>>,
+}
+
+/// A trigger, a timer, or settings, in an organization.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) org: OrgId,
+    pub(crate) plugin: PluginUid,
+    pub(crate) item: Item,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Item {
+    Trigger(String),
+    Timer(String),
+    Settings,
+}
+
+/// A place among the calls, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    held: Arc<Mutex<HashSet<Key>>>,
+    key: Key,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        held(&self.held).remove(&self.key);
+    }
+}
+
+fn held(held: &Mutex<HashSet<Key>>) -> MutexGuard<'_, HashSet<Key>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Occasions {
+    /// Those of this process.
+    pub(crate) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
+    /// A place for this call; `None` while it is made already, or others have all places.
+    fn place(&self, key: Key) -> Option<Place> {
+        let mut all = held(&self.held);
+        let of_org = all.iter().filter(|other| other.org == key.org).count();
+        // The fewer are free, the fewer one organization gets: a few of them do not take all.
+        let free = AT_ONCE.saturating_sub(all.len());
+        if free == 0 || of_org >= (free / 4).clamp(1, OF_ORG) || all.contains(&key) {
+            return None;
+        }
+        all.insert(key.clone());
+        drop(all);
+        Some(Place { held: Arc::clone(&self.held), key })
+    }
+}
+
+/// What stands in the chain of what follows from a plugin: what it led to, by whatever trigger or hook, does not call it.
+pub(crate) fn id_in_chains(org: OrgId, plugin: PluginUid) -> ConnectionId {
+    let mut hash = Sha256::new_with_prefix(b"heddle-plugin-occasion\0");
+    hash.update(org.0.as_bytes());
+    hash.update(plugin.0.as_bytes());
+    let digest = hash.finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    ConnectionId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// Takes one of the calls that a plugin gets in an organization in a minute; false where there is none left.
+async fn take_call(app: &App, callee: &Callee) -> bool {
+    let key = format!("plugin_calls:{}:{}", callee.plugin.id(), callee.keeper.org);
+    rate_limit::take_one(app, Limit { key, rate: RATE }, RateWindow::Ingest).await.is_ok()
+}
+
+/// Whether the plugin was not called at all: others have all places, or it failed too often.
+fn is_unmade(error: &CallError) -> bool {
+    matches!(error, CallError::Overload | CallError::Suspended { .. })
+}
+
+/// How long after a failed attempt the next one comes.
+fn pause(attempts: i64) -> TimeDelta {
+    let doubled = u32::try_from(attempts.clamp(1, 20) - 1).unwrap_or_default();
+    TimeDelta::seconds(PAUSE_SECS.saturating_mul(1 << doubled).min(PAUSE_SECS_MAX))
+}
+
+/// Whether a call that failed so would fail again.
+pub(crate) fn is_final(error: &CallError) -> bool {
+    use FaultKind::{Conflict, Denied, Invalid, NotFound, Unsupported};
+    matches!(error, CallError::Fault(fault) if matches!(fault.kind, Conflict | Denied | Invalid | NotFound | Unsupported))
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+
+    use super::*;
+
+    #[test]
+    fn an_organization_leaves_places_for_others() {
+        let (clock, occasions) = (Clock::default(), Occasions::default());
+        let plugin: PluginUid = clock.new_id();
+        let key = |org: OrgId, timer: usize| Key { org, plugin, item: Item::Timer(timer.to_string()) };
+        let org: OrgId = clock.new_id();
+        let mut places: Vec<Place> = (0..9).filter_map(|timer| occasions.place(key(org, timer))).collect();
+        assert_eq!(places.len(), 3);
+        for _ in 0..20 {
+            let org = clock.new_id();
+            places.extend((0..2).filter_map(|timer| occasions.place(key(org, timer))));
+        }
+        let of_others = places.len() - 3;
+        assert_eq!((places.len(), of_others >= 11), (AT_ONCE, true), "others have theirs");
+        places.remove(0);
+        assert!(occasions.place(key(org, 1)).is_none(), "it is called for that already");
+        places.retain(|place| place.key.org != org);
+        assert!(occasions.place(key(org, 0)).is_some());
+    }
+
+    #[test]
+    fn attempts_come_ever_later() {
+        let pauses: Vec<i64> = [1, 2, 3, 8, 12, 90].into_iter().map(|n| pause(n).num_seconds()).collect();
+        assert_eq!(pauses, [5, 10, 20, 600, 600, 600]);
+    }
+}

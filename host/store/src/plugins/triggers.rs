@@ -1,0 +1,246 @@
+//! How far the triggers of plugins have come with the events that they want.
+
+use heddle_core::{OrgId, ProcessId, Timestamp};
+use sqlx::{FromRow, QueryBuilder};
+
+use super::PluginUid;
+use super::values::Keeper;
+use crate::db::Tx;
+use crate::error::Result;
+use crate::processes::gone_among;
+use crate::select::{Bind, Select, affected};
+
+/// More than a manifest can declare.
+const ROWS_MAX: i64 = 1_000;
+
+/// A trigger of a plugin in an organization.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct TriggerRow {
+    pub org_id: OrgId,
+    pub plugin_uid: PluginUid,
+    /// Its id in the manifest.
+    pub trigger_id: String,
+    /// Events up to this number are done.
+    pub seq: i64,
+    /// The last event that it wants.
+    pub wanted_seq: i64,
+    /// Events up to this number are handed over one by one: some of them failed together.
+    pub single_seq: i64,
+    /// When events are handed over next; `None` where all are done.
+    pub due_at: Option<Timestamp>,
+    /// How often handing over the next ones failed.
+    pub attempts: i64,
+    pub problem: Option<String>,
+    /// When it was last called and nothing failed.
+    pub called_at: Option<Timestamp>,
+}
+
+/// An event that a trigger wants, the last one of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub plugin: PluginUid,
+    pub trigger: String,
+    /// The number before the first of them.
+    pub after_seq: i64,
+    pub seq: i64,
+}
+
+/// Of one organization that are due at once.
+pub(super) const OF_ORG_MAX: i64 = 8;
+
+const SELECT: &str = "SELECT t.*";
+const FROM: &str = "FROM plugin_trigger t";
+
+/// Notes events that triggers of an organization want. A trigger that waits for nothing begins behind what it did not want.
+pub async fn want(tx: &mut Tx, org: OrgId, wanted: &[Wanted], now: Timestamp) -> Result<()> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    on!(tx, conn => {
+        let mut insert = QueryBuilder::new(
+            "INSERT INTO plugin_trigger (org_id, plugin_uid, trigger_id, seq, wanted_seq, due_at, attempts) ",
+        );
+        insert.push_values(wanted, |mut row, one| {
+            row.push_bind(org)
+                .push_bind(one.plugin)
+                .push_bind(&one.trigger)
+                .push_bind(one.after_seq)
+                .push_bind(one.seq)
+                .push_bind(now)
+                .push_bind(0_i64);
+        });
+        insert.push(
+            " ON CONFLICT (org_id, plugin_uid, trigger_id) DO UPDATE SET
+                seq = CASE WHEN plugin_trigger.due_at IS NULL AND plugin_trigger.seq < excluded.seq
+                    THEN excluded.seq ELSE plugin_trigger.seq END,
+                wanted_seq = excluded.wanted_seq,
+                due_at = COALESCE(plugin_trigger.due_at, excluded.due_at)
+            WHERE plugin_trigger.wanted_seq < excluded.wanted_seq",
+        );
+        insert.build().execute(conn).await.map(drop)
+    })?;
+    Ok(())
+}
+
+/// Triggers with events to be handed over, the longest waiting first; a few of each organization.
+pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<TriggerRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT q.* FROM (
+            SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.org_id ORDER BY t.due_at, t.plugin_uid, t.trigger_id) AS place
+            FROM plugin_trigger t WHERE t.due_at IS NOT NULL AND t.due_at <= $1) q
+        WHERE q.place <= $2 ORDER BY q.due_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
+        .bind(now)
+        .bind(OF_ORG_MAX)
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// The triggers of a plugin in an organization that ever wanted an event.
+pub async fn list(tx: &mut Tx, keeper: Keeper) -> Result<Vec<TriggerRow>> {
+    Select::new(SELECT, FROM)
+        .and_bind("t.org_id = ?", Bind::Id(keeper.org.0))
+        .and_bind("t.plugin_uid = ?", Bind::Id(keeper.plugin.0))
+        .all(tx, "t.trigger_id", ROWS_MAX)
+        .await
+}
+
+/// Takes a trigger that is due until a time; false when another process did.
+pub async fn claim(tx: &mut Tx, row: &TriggerRow, owner: ProcessId, until: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_trigger SET due_at = $5, owner = $6
+        WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+        .bind(until)
+        .bind(owner)
+    );
+    Ok(rows == 1)
+}
+
+/// Has what processes that are gone had taken handed over at once.
+pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
+    for process in gone {
+        affected!(
+            tx,
+            sqlx::query("UPDATE plugin_trigger SET due_at = $2, owner = NULL WHERE owner = $1")
+                .bind(process)
+                .bind(now)
+        );
+    }
+    Ok(())
+}
+
+/// The processes that have taken triggers or timers and are gone.
+pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
+    let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT owner FROM plugin_trigger WHERE owner IS NOT NULL
+        UNION SELECT owner FROM plugin_timer WHERE owner IS NOT NULL")
+        .fetch_all(conn)
+        .await)?;
+    gone_among(tx, me, owners).await
+}
+
+/// Writes that the next events of a trigger were not handed over, and when they are again; false when another process has
+/// taken it meanwhile.
+pub async fn failed(
+    tx: &mut Tx,
+    row: &TriggerRow,
+    (due_at, single_seq): (Timestamp, i64),
+    (attempts, problem): (i64, Option<&str>),
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_trigger SET due_at = $5, owner = NULL, attempts = $6, problem = $7, single_seq = $8
+        WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+        .bind(due_at)
+        .bind(attempts)
+        .bind(problem)
+        .bind(single_seq)
+    );
+    Ok(rows == 1)
+}
+
+/// Writes that events up to a number are done, those of a problem without effect. It is due at once where it wants more, as
+/// it may since a moment ago; false when another process has taken it meanwhile.
+pub async fn done(
+    tx: &mut Tx,
+    row: &TriggerRow,
+    seq: i64,
+    (problem, called_at): (Option<&str>, Option<Timestamp>),
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_trigger SET seq = $5, due_at = CASE WHEN wanted_seq > $5 THEN $6 ELSE NULL END,
+            owner = NULL, attempts = 0, problem = $7, called_at = COALESCE($8, called_at)
+        WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+        .bind(seq)
+        .bind(now)
+        .bind(problem)
+        .bind(called_at)
+    );
+    Ok(rows == 1)
+}
+
+/// Hands over at once what waits in an organization for a plugin: what kept it may be mended.
+pub async fn hasten(tx: &mut Tx, keeper: Keeper, now: Timestamp) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE plugin_trigger SET due_at = $3, attempts = 0
+            WHERE org_id = $1 AND plugin_uid = $2 AND due_at > $3 AND owner IS NULL"
+        )
+        .bind(keeper.org)
+        .bind(keeper.plugin)
+        .bind(now)
+    );
+    Ok(())
+}
+
+/// Forgets how far a trigger has come, unless another process has taken it.
+pub async fn drop_claimed(tx: &mut Tx, row: &TriggerRow) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "DELETE FROM plugin_trigger
+            WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+    );
+    Ok(())
+}
+
+/// Forgets how far the triggers of a plugin have come: in one organization, or in all.
+pub async fn forget(tx: &mut Tx, plugin: PluginUid, org: Option<OrgId>) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("DELETE FROM plugin_trigger WHERE plugin_uid = $1 AND ($2 IS NULL OR org_id = $2)")
+            .bind(plugin)
+            .bind(org)
+    );
+    Ok(())
+}
