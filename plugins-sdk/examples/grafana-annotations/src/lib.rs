@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heddle_sdk::plugin::{Action, Entry, Host, Plugin, action, settings};
+use heddle_sdk::plugin::{Action, Entry, Host, Plugin, Received, action, settings};
 use heddle_sdk::{
     Auth, Effect, Fault, FaultExt as _, Method, Place, Request, Response, fault, register_plugin,
 };
@@ -25,14 +25,43 @@ impl Plugin for Annotations {
         let answer = send(host, Request::get(format!("{PATH}?limit=1")))?;
         Ok(Some(json!({ "found": answer.as_array().map_or(0, Vec::len) })))
     }
+
+    /// Events come again where an answer was lost: then there are two annotations of one.
+    fn on_events(host: &dyn Host, _: &str, events: &[Received]) -> Result<(), Fault> {
+        let Settings { mark, .. } = settings(host)?;
+        let is_marked =
+            |event: &&Received| mark.as_ref().is_none_or(|types| types.contains(&event.event_type));
+        events.iter().filter(is_marked).try_for_each(|event| Annotate::run(host, marked(event)).map(drop))
+    }
 }
 
-register_plugin!(Annotations);
+register_plugin!(Annotations: actions, triggers);
 
 #[derive(Deserialize)]
 struct Settings {
     #[serde(default = "heddle")]
     tags: Vec<String>,
+    /// Types of events that are marked; all where it is absent.
+    mark: Option<Vec<String>>,
+}
+
+/// Says what happened, with the site where the event has one.
+fn marked(event: &Received) -> Mark {
+    let of = |key: &str| event.payload[key].as_str();
+    let mut text = of("name").or(of("device_name")).or(of("title")).unwrap_or_default().to_owned();
+    let status = of("new_status").or(of("status")).or(of("message")).unwrap_or_default();
+    for part in [event.event_type.as_str(), status].into_iter().filter(|part| !part.is_empty()) {
+        let space = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{space}{part}");
+    }
+    Mark {
+        text,
+        tags: vec![event.event_type.clone()],
+        time_ms: Some(event.occurred_at_ms),
+        time_end_ms: None,
+        dashboard_uid: None,
+        panel_id: None,
+    }
 }
 
 fn heddle() -> Vec<String> {
@@ -71,7 +100,7 @@ impl Action for Annotate {
             return Err(fault::invalid("the span ends before it begins")
                 .with_field("/time_end_ms", "is before 'time_ms'"));
         }
-        let Settings { mut tags } = settings(host)?;
+        let Settings { mut tags, .. } = settings(host)?;
         for tag in mark.tags {
             if !tags.contains(&tag) {
                 tags.push(tag);

@@ -79,3 +79,33 @@ fn a_check_reads_and_says_what_it_found() {
     assert_eq!(host.sent.borrow()[0].1.method, Method::Get);
     assert!(Annotations::check(&grafana(401, json!({}))).is_err());
 }
+
+#[test]
+fn events_are_marked_at_their_time_and_those_that_the_settings_leave_out_are_not() {
+    let mut host = grafana(200, json!({ "id": 7 }));
+    let event = |event_type: &str, payload: Value| Received {
+        id: "e".to_owned(),
+        seq: 1,
+        event_type: event_type.to_owned(),
+        occurred_at_ms: 1_700_000_000_000,
+        payload,
+    };
+    let events = [
+        event("device.status.changed", json!({ "name": "sw-1", "new_status": "offline" })),
+        event("controller.change.applied", json!({})),
+    ];
+    Annotations::on_events(&host, "mark", &events).unwrap();
+    let texts: Vec<Value> =
+        host.sent.borrow().iter().map(|(_, request)| json_body(request).unwrap()["text"].clone()).collect();
+    assert_eq!(texts, ["sw-1 device.status.changed offline", "controller.change.applied"]);
+    let first = json_body(&host.sent.borrow()[0].1).unwrap();
+    assert_eq!(
+        (&first["time"], &first["tags"][1]),
+        (&json!(1_700_000_000_000_u64), &json!("device.status.changed"))
+    );
+    host.settings = json!({ "mark": ["controller.change.failed"] });
+    Annotations::on_events(&host, "mark", &events).unwrap();
+    assert_eq!(host.sent.borrow().len(), 2);
+    let refused = Annotations::on_events(&grafana(503, json!({})), "mark", &events).unwrap_err();
+    assert_eq!(refused.word(), "not_ready");
+}

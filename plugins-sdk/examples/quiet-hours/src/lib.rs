@@ -5,13 +5,18 @@
 mod calendar;
 mod rules;
 
-use heddle_sdk::plugin::{Action, Entry, Host, Plugin, action, settings};
+use heddle_sdk::plugin::{Action, Entry, Host, Plugin, Timer, When, action, settings};
 use heddle_sdk::{Fault, FaultExt as _, Level, fault, register_plugin};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::calendar::Local;
 use self::rules::{Kind, Settings, Target};
+
+/// The timer, and the trigger that it calls.
+const CLOCK: &str = "clock";
+/// How long after a failure what could not be staged is tried again.
+const AGAIN_MS: u64 = 300_000;
 
 /// The plugin, with the actions that `manifest.json` declares.
 pub(crate) struct QuietHours;
@@ -24,9 +29,32 @@ impl Plugin for QuietHours {
         let now = settings.zone.local(host.now_ms());
         Ok(Some(json!({ "local_time": now.to_string() })))
     }
+
+    /// What the settings have off by now is staged at once.
+    fn configure(host: &dyn Host) -> Result<(), Fault> {
+        read(host)?;
+        wake(host, Some(host.now_ms()))
+    }
+
+    fn on_schedule(host: &dyn Host, _: &str, _: &str, _: u64) -> Result<(), Fault> {
+        let settings = read(host)?;
+        let next = settings.next_change_ms(host.now_ms());
+        let applied = ApplyNow::run(host, Again { again: false });
+        let has_failed = applied.as_ref().map_or(true, |applied| !applied.failed.is_empty());
+        let again = has_failed.then(|| host.now_ms() + AGAIN_MS);
+        // The time that comes first. A failure is in the log, and told by the next one that works.
+        wake(host, [next, again].into_iter().flatten().min())
+    }
 }
 
-register_plugin!(QuietHours);
+register_plugin!(QuietHours: actions, triggers, configuration);
+
+/// Sets the timer to a time, or lets it be where there is none.
+fn wake(host: &dyn Host, at_ms: Option<u64>) -> Result<(), Fault> {
+    let Some(at_ms) = at_ms else { return host.cancel_timers(&[CLOCK.to_owned()]) };
+    let when = When::AtMs(at_ms);
+    host.set_timers(&[Timer { name: CLOCK.to_owned(), trigger_id: CLOCK.to_owned(), when }])
+}
 
 /// The settings, whose names fit together.
 fn read(host: &dyn Host) -> Result<Settings, Fault> {

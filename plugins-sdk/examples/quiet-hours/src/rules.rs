@@ -4,6 +4,8 @@ use serde::Deserialize;
 
 use super::calendar::{Day, Local, Zone};
 
+const MS_OF_MINUTE: u64 = 60_000;
+
 /// The settings, as `config-schema` describes them.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Settings {
@@ -83,6 +85,19 @@ impl Settings {
             let unknown = rule.targets.iter().find(|name| count(name) == 0)?;
             Some(format!("the rule '{}' names the target '{unknown}', which there is not", rule.name))
         })
+    }
+
+    /// The next time, in milliseconds since 1970, at which another set of rules holds than at this one; `None` where that is
+    /// always the same.
+    pub(crate) fn next_change_ms(&self, at_ms: u64) -> Option<u64> {
+        let holding = |at_ms: u64| {
+            let now = self.zone.local(at_ms);
+            self.rules.iter().map(move |rule| rule.holds(now)).collect::<Vec<_>>()
+        };
+        let before = holding(at_ms);
+        let first = at_ms / MS_OF_MINUTE + 1;
+        // Rules repeat every week; the clock may be changed once in it.
+        (first..=first + 8 * 24 * 60).map(|minute| minute * MS_OF_MINUTE).find(|at| holding(*at) != before)
     }
 
     /// The rules that want a target off at this minute. It is to be on where there are none.

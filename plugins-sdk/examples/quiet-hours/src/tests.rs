@@ -97,3 +97,31 @@ fn settings_that_do_not_fit_together_are_refused() {
     assert!(fault.info().message.contains("'attic'"), "{}", fault.info().message);
     assert!(run::<QuietHours>(&host, "plan", json!({})).is_err());
 }
+
+#[test]
+fn the_clock_wakes_the_plugin_when_a_rule_begins_or_ends() {
+    let host = host();
+    let next = |host: &FakeHost<'_>| host.timers().unwrap().first().map(|standing| standing.next_at_ms);
+    QuietHours::configure(&host).unwrap();
+    assert_eq!(next(&host), Some(NIGHT), "at once: it is night");
+    QuietHours::on_schedule(&host, CLOCK, CLOCK, NIGHT).unwrap();
+    assert_eq!(host.called.borrow().len(), 2, "two targets are switched off");
+    let six = NIGHT + 7 * 3_600_000;
+    assert_eq!(next(&host), Some(six));
+    host.now_ms.set(six);
+    QuietHours::on_schedule(&host, CLOCK, CLOCK, six).unwrap();
+    assert_eq!((host.called.borrow().len(), next(&host)), (4, Some(NIGHT - 3_600_000 + 7 * 86_400_000)));
+}
+
+#[test]
+fn what_could_not_be_staged_is_tried_again_before_the_next_rule() {
+    let mut host = host();
+    host.settings["targets"][0]["controller_id"] = json!("gone");
+    QuietHours::on_schedule(&host, CLOCK, CLOCK, NIGHT).unwrap();
+    let timers = host.timers().unwrap();
+    assert_eq!(timers[0].next_at_ms, NIGHT + AGAIN_MS);
+    host.settings["rules"] = json!([]);
+    host.settings["targets"] = json!([]);
+    QuietHours::on_schedule(&host, CLOCK, CLOCK, NIGHT).unwrap();
+    assert!(host.timers().unwrap().is_empty(), "no rule, no time");
+}
