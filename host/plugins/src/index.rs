@@ -18,8 +18,7 @@ use heddle_marketplace::plugin::operation_id;
 use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
 use semver::Version;
-
-use crate::triggers::Occasions;
+use tokio::sync::Notify;
 
 /// The lowest role that holds a permission of a plugin: its author cannot know who works in an organization.
 const ROLE: Role = Role::OrgAdmin;
@@ -44,7 +43,11 @@ impl Known {
 
 /// The plugins that this process knows, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Index(ArcSwap<BTreeMap<String, Arc<Known>>>);
+pub(crate) struct Index {
+    all: ArcSwap<BTreeMap<String, Arc<Known>>>,
+    /// This process knows what it or another one changed.
+    pub(crate) caught_up: Notify,
+}
 
 impl Index {
     /// That of this process.
@@ -53,28 +56,28 @@ impl Index {
     }
 
     pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<Known>>> {
-        self.0.load_full()
+        self.all.load_full()
     }
 
     pub(crate) fn find(&self, plugin: &str) -> Option<Arc<Known>> {
-        self.0.load().get(plugin).cloned()
+        self.all.load().get(plugin).cloned()
     }
 
     /// As [`plugins::stamp`] of what was read last.
     pub(crate) fn stamp(&self) -> (i64, i64) {
-        let all = self.0.load();
+        let all = self.all.load();
         let count = i64::try_from(all.len()).unwrap_or(i64::MAX);
         (count, all.values().map(|known| known.row.revision).sum())
     }
 
     /// The plugin that the database knows by this uid.
     pub(crate) fn by_uid(&self, uid: PluginUid) -> Option<Arc<Known>> {
-        self.0.load().values().find(|known| known.row.id == uid).cloned()
+        self.all.load().values().find(|known| known.row.id == uid).cloned()
     }
 
     /// The uid under which the database keeps what belongs to a plugin.
     pub(crate) fn uid(&self, plugin: &str) -> Option<PluginUid> {
-        self.0.load().get(plugin).map(|known| known.row.id)
+        self.all.load().get(plugin).map(|known| known.row.id)
     }
 
     /// Reads all plugins anew, and declares the names that they bring.
@@ -96,9 +99,9 @@ impl Index {
             });
             (row.plugin_id.clone(), Arc::new(Known { row, current, origin }))
         });
-        self.0.store(Arc::new(known.collect()));
+        self.all.store(Arc::new(known.collect()));
         self.declare(app);
-        Occasions::of(app).caught_up.notify_one();
+        self.caught_up.notify_one();
         Ok(())
     }
 

@@ -92,7 +92,7 @@ impl Consumer for Follower {
     }
 
     async fn called(&self, app: &SharedApp) {
-        Occasions::of(app).caught_up.notified().await;
+        Index::of(app).caught_up.notified().await;
     }
 
     fn taken(&self, app: &SharedApp) {

@@ -54,8 +54,6 @@ const PAUSE_SECS_MAX: i64 = 600;
 pub(crate) struct Occasions {
     /// There is something to do.
     pub(crate) wake: Notify,
-    /// This process knows what another one changed.
-    pub(crate) caught_up: Notify,
     held: Arc<Mutex<HashSet<Key>>>,
 }
 
