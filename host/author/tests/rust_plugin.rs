@@ -102,7 +102,7 @@ fn is_called_and_packed(plugin: &Path) {
     let again = works(plugin, &[&ada[..], &["--stored", "Ada=41", "--setting", "greeting=Hi"]].concat());
     assert_eq!(answer(&again), serde_json::json!({ "text": "Hi, Ada!", "times": 42 }));
 
-    fails(plugin, &["call", "bow"], "it has: greet");
+    fails(plugin, &["call", "bow"], "it has the actions greet");
     fails(plugin, &["call", "greet"], "\"name\" is a required property");
     fails(plugin, &[&ada[..], &["--setting", "greting=Hi"]].concat(), "settings");
     fails(plugin, &[&ada[..], &["--secret", "key=x"]].concat(), "declares no secret 'key'");
