@@ -366,7 +366,7 @@ impl TriggerGrant {
     fn parts(&self, parts: &mut Vec<Part>) {
         let id = &self.id;
         for event in &self.events {
-            // Who gets the events reads them, with the rights of the user who switched the plugin on.
+            // The plugin reads these events with the rights of the user who switched it on.
             let text = format!("is told of events of the type '{event}', by the trigger '{id}'");
             parts.push(Part::of(if event.ends_with('*') { Risk::High } else { Risk::Low }, text));
         }

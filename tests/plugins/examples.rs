@@ -297,7 +297,7 @@ on_both! {
         lab.apply(&staged["change_id"]).await;
         assert_eq!(is_enabled(&lab.api, &controller, key).await, json!(false));
 
-        // What no rule names any more is on again, also where another target fails.
+        // A target that no rule names any more is switched on again, also where another target fails.
         let mut over = settings(&controller, key, &whole_week);
         over["rules"][0]["targets"] = json!(["lamp"]);
         over["targets"].as_array_mut().unwrap().push(

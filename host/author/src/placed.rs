@@ -1,8 +1,8 @@
 //! Requests of a recorded call whose secrets have a place in the query or in the body.
 //!
-//! A recorded request is what the plugin asked for: without its secrets, since the host puts them in. The server that
-//! replays the call is sent them, each as the placeholder. So what is the placeholder there is absent, empty, or the
-//! placeholder itself in the recorded request.
+//! A recorded request has no secrets, since the host puts them in after the plugin has made the request. In a replay each
+//! secret is the text [`SECRET`]. Where a request of the replay has this text, the recorded one has nothing, an empty text, or
+//! the same text.
 
 use serde_json::Value;
 use url::form_urlencoded::parse;

@@ -120,10 +120,13 @@ impl Begun {
         format!("run-{}", self.run.id)
     }
 
-    /// Fires when another process may have begun the work anew.
-    #[must_use]
-    pub fn term(&self) -> &Term {
-        &self.term
+    /// Does the work. `None` where this process has lost its place meanwhile: another one may have begun it anew.
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.term.over().cancelled() => None,
+            done = work => Some(done),
+        }
     }
 
     /// Writes how it ended. False where the run is no longer of this process: then nothing that was done counts, and the

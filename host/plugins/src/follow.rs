@@ -9,7 +9,7 @@ use heddle_packages::Pauses;
 use heddle_store::plugins;
 
 use crate::index::Known;
-use crate::service::{apply, prepare, read, serving, take_over};
+use crate::service::{Prepared, apply, prepare, serving, take_over};
 use crate::transition::{Actor, Change, Subject, record};
 use crate::turns::{Seen, Turns};
 
@@ -37,10 +37,13 @@ pub(crate) async fn follow(app: SharedApp) {
 }
 
 async fn look(app: &SharedApp, pauses: &mut Pauses) -> Result<(), Error> {
-    read(app, &*Turns::of(app).take().await).await?;
+    // What was switched off goes out of service before anything is compiled, which can take minutes.
+    take_over(app, &mut *Turns::of(app).take().await, pauses, Prepared::new()).await?;
     let prepared = prepare(app, pauses).await?;
     let mut seen = Turns::of(app).take().await;
-    take_over(app, &mut seen, pauses, prepared).await?;
+    if !prepared.is_empty() {
+        take_over(app, &mut seen, pauses, prepared).await?;
+    }
     for (plugin, known) in serving(app) {
         if plugin.is_quarantined() && known.row.state == PluginState::Active {
             quarantine(app, &mut seen, &known, plugin.manifest_sha256()).await?;

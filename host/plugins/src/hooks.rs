@@ -225,12 +225,8 @@ async fn call(
     let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
     let mut asked = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
     asked.deadline = Some(DEADLINE);
-    let answered = tokio::select! {
-        biased;
-        () = begun.term().over().cancelled() => {
-            return Err(Error::Unavailable("the process has lost its place; try again".to_owned()));
-        }
-        answered = callee.plugin.receive(&asked, request) => answered,
+    let Some(answered) = begun.during(callee.plugin.receive(&asked, request)).await else {
+        return Err(Error::Unavailable("the process has lost its place; try again".to_owned()));
     };
     let may_pass = answered.as_ref().is_err_and(|error| !is_final(error));
     let answered = answered.map_err(Error::from);

@@ -45,6 +45,8 @@ impl Known {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     all: ArcSwap<BTreeMap<String, Arc<Known>>>,
+    /// As [`plugins::stamp`] of what was read last.
+    stamp: ArcSwap<(i64, i64)>,
     /// This process knows what it or another one changed.
     pub(crate) caught_up: Notify,
 }
@@ -65,9 +67,7 @@ impl Index {
 
     /// As [`plugins::stamp`] of what was read last.
     pub(crate) fn stamp(&self) -> (i64, i64) {
-        let all = self.all.load();
-        let count = i64::try_from(all.len()).unwrap_or(i64::MAX);
-        (count, all.values().map(|known| known.row.revision).sum())
+        **self.stamp.load()
     }
 
     /// The plugin that the database knows by this uid.
@@ -83,6 +83,8 @@ impl Index {
     /// Reads all plugins anew, and declares the names that they bring.
     pub(crate) async fn read(&self, app: &App) -> Result<(), Error> {
         let mut tx = app.db.read().await?;
+        // Before the plugins: a change in between is seen as one.
+        let stamp = plugins::stamp(&mut tx).await?;
         let rows = plugins::all(&mut tx).await?;
         let versions = plugins::current_versions(&mut tx).await?;
         drop(tx);
@@ -100,6 +102,7 @@ impl Index {
             (row.plugin_id.clone(), Arc::new(Known { row, current, origin }))
         });
         self.all.store(Arc::new(known.collect()));
+        self.stamp.store(Arc::new(stamp));
         self.declare(app);
         self.caught_up.notify_one();
         Ok(())

@@ -63,7 +63,7 @@ pub async fn install_listed(
 enum Before {
     /// As it is shown.
     There(Response),
-    /// Who may sign the plugin, where anything says so.
+    /// It may be. The keys that sign the plugin, where it has any already.
     May(Option<Binding>),
 }
 

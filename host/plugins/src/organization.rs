@@ -158,7 +158,7 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
     caller.require_all_sites()?;
     let known = known(app, plugin)?;
     let manifest = manifest(&known)?;
-    if body.enabled && is_called(manifest) {
+    if body.enabled && is_called(app, manifest) {
         // It is called with all rights of this user from then on, also beyond the scopes of a key.
         caller.require_unscoped_role(Role::OrgAdmin)?;
     }
@@ -241,9 +241,10 @@ fn declared(manifest: &Manifest) -> Vec<String> {
     names
 }
 
-/// Whether anything but a person calls the plugin.
-fn is_called(manifest: &Manifest) -> bool {
-    !(manifest.triggers.is_empty() && manifest.hooks.is_empty())
+/// Whether anything but a person calls the plugin. That it takes its settings is in its component, not in its manifest.
+fn is_called(app: &App, manifest: &Manifest) -> bool {
+    let takes_settings = app.runtime.plugin(&manifest.id).is_none_or(|plugin| plugin.has_configuration());
+    takes_settings || !(manifest.triggers.is_empty() && manifest.hooks.is_empty())
 }
 
 /// Where a secret of this name goes with these settings.

@@ -29,7 +29,7 @@ pub(crate) fn prefix(plugin: &str) -> String {
 /// Packages that were prepared, or why not, by the ids of their plugins.
 pub(crate) type Prepared = BTreeMap<String, Result<Plugin, NotLoaded>>;
 
-/// Prepares what this process should serve and does not serve. Nobody waits for that who changes a plugin meanwhile.
+/// Prepares the packages that this process should serve and does not serve yet. Changes of plugins do not wait for this.
 pub(crate) async fn prepare(app: &SharedApp, pauses: &mut Pauses) -> Result<Prepared, Error> {
     let _one = Turns::of(app).prepare().await;
     let rows = plugins::all(&mut app.db.single().await?).await?;
@@ -45,18 +45,10 @@ pub(crate) async fn prepare(app: &SharedApp, pauses: &mut Pauses) -> Result<Prep
     Ok(prepared)
 }
 
-/// Reads what the database says of plugins, where it says something new: what events and settings go by is known before
-/// anything is prepared.
-pub(crate) async fn read(app: &SharedApp, _turn: &Seen) -> Result<(), Error> {
-    let index = Index::of(app);
-    let stamp = plugins::stamp(&mut app.db.single().await?).await?;
-    if stamp == index.stamp() { Ok(()) } else { index.read(app).await }
-}
-
 /// Takes over what the database says now: of all plugins that this process has not taken up as they stand.
 ///
-/// A plugin that cannot be loaded is absent, and its reason is shown. What is read wrong or not at all stays as it is, and so
-/// does what is not prepared: it is at the next look.
+/// A plugin that cannot be loaded is absent, and its reason is shown. What is read wrong or not at all stays as it is. A
+/// package that is not among the prepared ones is left to a later call.
 pub(crate) async fn take_over(
     app: &SharedApp,
     seen: &mut Seen,

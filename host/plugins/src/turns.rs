@@ -15,8 +15,8 @@ pub(crate) type Seen = BTreeMap<String, i64>;
 
 /// Whose turn it is: one change follows another.
 ///
-/// A package is prepared before its turn, one after the other: a compilation takes minutes, for which nobody waits who
-/// switches a plugin off.
+/// Packages are prepared before a turn is taken, one after the other: a compilation can take minutes, and switching a plugin
+/// off does not wait for it.
 pub(crate) struct Turns {
     turn: Mutex<Seen>,
     preparing: Mutex<()>,

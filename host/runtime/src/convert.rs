@@ -2,8 +2,12 @@
 //! parsed here; one that does not parse is a broken border.
 
 mod body;
+mod occasion;
+mod unfit;
 mod weigh;
 
+pub(crate) use occasion::{given_event, hook_answer, nothing};
+pub(crate) use unfit::Unfit;
 pub(crate) use weigh::Weigh;
 
 use heddle_core::adapter::{
@@ -19,13 +23,11 @@ use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
 use heddle_core::file::{FILE_REFERENCE, digest_of};
 use serde_json::Value;
 
-use crate::api::{GivenEvent, HookAnswer, KeptFile};
+use crate::api::KeptFile;
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
-use crate::bindings::plugin::exports::heddle::plugin::{inbound, triggers};
 use crate::egress::request::Response;
-use crate::limits::HOOK_ANSWER_BYTES_MAX;
 use crate::runtime::Tap;
 
 const PLAN_TOKEN_MAX: usize = 64 << 10;
@@ -54,20 +56,6 @@ const FAULT_CODE_CHARS_MAX: usize = 80;
 /// Fields that a fault names; more are left out.
 const FAULT_FIELDS_MAX: usize = 32;
 const FAULT_FIELD_CHARS_MAX: usize = 300;
-
-/// An answer that does not keep to the interface.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfit {
-    /// The component broke its border.
-    #[error("{0}")]
-    Form(String),
-    /// It is larger than the host takes: how large it is follows from the device.
-    #[error("{0}")]
-    Size(String),
-    /// What names something is longer than the host takes. It costs the entry of a page that has it, and not the others.
-    #[error("{0}")]
-    Name(String),
-}
 
 type Fit<T> = Result<T, Unfit>;
 
@@ -625,54 +613,6 @@ pub(crate) fn outcome(outcome: types::Outcome) -> Fit<CallOutcome> {
 /// What an action of a plugin answered.
 pub(crate) fn action_output(text: String) -> Fit<Value> {
     Reader::default().json("the answer of an action", &text)
-}
-
-/// What a call answers that only ends.
-#[expect(clippy::unnecessary_wraps, reason = "the type of every reader of answers")]
-pub(crate) fn nothing((): ()) -> Fit<()> {
-    Ok(())
-}
-
-/// What a hook of a plugin answers.
-pub(crate) fn hook_answer(answer: inbound::Response) -> Fit<HookAnswer> {
-    let inbound::Response { status, content_type, body } = answer;
-    if !matches!(status, 200..=299 | 400..=499) {
-        return Err(Unfit::Form(format!(
-            "a hook answers with 200 to 299 or 400 to 499, and not with {status}"
-        )));
-    }
-    if body.len() > HOOK_ANSWER_BYTES_MAX {
-        return Err(Unfit::Size(format!(
-            "the answer of a hook has {} bytes; {HOOK_ANSWER_BYTES_MAX} are the most",
-            body.len()
-        )));
-    }
-    let content_type = match content_type.as_deref() {
-        None => None,
-        Some("application/json") => Some("application/json"),
-        Some("text/plain") => Some("text/plain; charset=utf-8"),
-        Some(_) => {
-            return Err(Unfit::Form("a hook answers with application/json or text/plain".to_owned()));
-        }
-    };
-    if content_type.is_some() && std::str::from_utf8(&body).is_err() {
-        return Err(Unfit::Form("the answer of a hook is not UTF-8".to_owned()));
-    }
-    if content_type.is_none() && !body.is_empty() {
-        return Err(Unfit::Form("a body without a content type; answer with one".to_owned()));
-    }
-    Ok(HookAnswer { status, content_type, body })
-}
-
-/// An event as a trigger is told of it.
-pub(crate) fn given_event(event: GivenEvent) -> triggers::Event {
-    triggers::Event {
-        id: event.id,
-        seq: event.seq,
-        event_type: event.event_type,
-        occurred_at_ms: event.occurred_at_ms,
-        payload: event.payload.to_string(),
-    }
 }
 
 /// What a plugin says of itself.

@@ -148,12 +148,8 @@ async fn call(app: &SharedApp, row: &TriggerRow, callee: &Callee, batch: Batch) 
     let count = batch.events.len();
     let given = batch.events.into_iter().map(given).collect();
     let call = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
-    let outcome = tokio::select! {
-        biased;
-        // Another process takes it up.
-        () = begun.term().over().cancelled() => return Ok(()),
-        outcome = callee.plugin.on_events(&call, &row.trigger_id, given) => outcome,
-    };
+    let calling = callee.plugin.on_events(&call, &row.trigger_id, given);
+    let Some(outcome) = begun.during(calling).await else { return Ok(()) };
     ended(app, row, callee, &begun, (count, batch.seq), outcome).await
 }
 

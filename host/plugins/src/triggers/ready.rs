@@ -22,7 +22,7 @@ use crate::operations::{Behalf, misfit_of};
 /// Whether a plugin can be called.
 pub(crate) enum Ready {
     Yes(Box<Callee>),
-    /// It is removed, or not switched on in the organization: nothing is to be called any more.
+    /// It is removed, or is not switched on in the organization.
     Off,
     /// Not now, and why.
     Later(String, TimeDelta),

@@ -221,7 +221,7 @@ pub(super) async fn fire(app: &SharedApp, row: TimerRow) -> Result<(), Error> {
     };
     let manifest = callee.plugin.manifest();
     if manifest.trigger(&row.trigger_id).is_none() || manifest.capabilities.schedule.is_none() {
-        // A later version does not have the trigger any more, or may set no timers.
+        // The package that serves now has no such trigger, or has no capability for timers.
         let mut tx = app.db.write().await?;
         timers::end(&mut tx, &row).await?;
         return Ok(tx.commit().await?);
@@ -247,12 +247,8 @@ pub(super) async fn fire(app: &SharedApp, row: TimerRow) -> Result<(), Error> {
     )
     .await?;
     let call = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
-    let outcome = tokio::select! {
-        biased;
-        // Another process takes it up.
-        () = begun.term().over().cancelled() => return Ok(()),
-        outcome = callee.plugin.on_schedule(&call, &row.trigger_id, (&row.name, at_ms)) => outcome,
-    };
+    let calling = callee.plugin.on_schedule(&call, &row.trigger_id, (&row.name, at_ms));
+    let Some(outcome) = begun.during(calling).await else { return Ok(()) };
     ended(app, &row, &callee, &begun, outcome).await
 }
 

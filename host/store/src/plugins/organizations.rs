@@ -33,7 +33,7 @@ pub struct OrganizationRow {
     pub revision: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Who last set it. `None` where that was before it was noted.
+    /// The user who last set it. `None` in rows of older versions, which did not store the user.
     pub author_id: Option<UserId>,
     /// The package and the revision that the plugin was last told of.
     pub configured: String,

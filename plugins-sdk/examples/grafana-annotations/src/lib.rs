@@ -212,7 +212,7 @@ fn refusal(response: &Response, is_write: bool) -> Fault {
         _ => fault::generic(format!("Grafana answered status {status}{said}")),
     };
     let fault = fault.with_upstream_status(status);
-    // From 500 on, a status says nothing of what became of a write.
+    // A status of 500 or above does not say whether a write was carried out.
     if is_write && status >= 500 { changed(fault) } else { fault }
 }
 
