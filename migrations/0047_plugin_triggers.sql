@@ -1,13 +1,16 @@
 -- author_id: who last set the plugin in the organization. What calls it by itself runs with this user's rights; where it is
 -- empty, the plugin was set before anything did.
 -- configured: the package and the revision of the settings that the plugin was last told of. problem: why it could not take
--- them. configure_at: when it is told next. after_seq: events up to here came before it was switched on.
+-- them. configure_at: when it is told next. configure_owner: the process that tells it; when it is gone, it is told at once.
+-- after_seq: events up to here came before it was switched on.
 ALTER TABLE plugin_organization ADD COLUMN author_id UUID;
 ALTER TABLE plugin_organization ADD COLUMN configured TEXT NOT NULL DEFAULT '';
 ALTER TABLE plugin_organization ADD COLUMN problem TEXT;
 ALTER TABLE plugin_organization ADD COLUMN configure_at TIMESTAMPTZ;
+ALTER TABLE plugin_organization ADD COLUMN configure_owner UUID;
 ALTER TABLE plugin_organization ADD COLUMN after_seq BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX plugin_organization_configure ON plugin_organization (configure_at) WHERE configure_at IS NOT NULL;
+CREATE INDEX plugin_organization_owner ON plugin_organization (configure_owner) WHERE configure_owner IS NOT NULL;
 
 -- How far each trigger of a plugin has come in an organization. A row is there from the first event that it wants.
 -- seq: events up to here are done. wanted_seq: the last event that it wants. single_seq: events up to here are handed over

@@ -7,7 +7,7 @@ use heddle_store::plugins::organizations::{self, OrganizationRow};
 use heddle_store::plugins::values::Keeper;
 
 use super::ready::{Callee, Ready, What, ready};
-use super::{Occasions, SETTINGS_LEASE, is_final};
+use super::{LEASE, Occasions, is_final};
 use crate::operations::Behalf;
 
 /// How long after a failure that may pass the plugin is told again.
@@ -15,11 +15,12 @@ const AGAIN: chrono::TimeDelta = chrono::TimeDelta::minutes(5);
 
 /// Tells a plugin of its settings, and writes how it took them.
 pub(super) async fn configure(app: &SharedApp, set: OrganizationRow) -> Result<(), Error> {
-    let until = app.clock.now() + SETTINGS_LEASE;
-    let problem = set.problem.clone();
-    if !write(app, &set, (&set.configured, problem.as_deref()), Some(until)).await? {
+    let (until, term) = (app.clock.now() + LEASE, app.membership.term()?);
+    let mut tx = app.db.write().await?;
+    if !organizations::claim(&mut tx, &set, term.id, until).await? {
         return Ok(());
     }
+    tx.commit().await?;
     let set = OrganizationRow { configure_at: Some(until), ..set };
     let keeper = Keeper { org: set.org_id, plugin: set.plugin_uid };
     let mut tx = app.db.read().await?;
@@ -27,10 +28,10 @@ pub(super) async fn configure(app: &SharedApp, set: OrganizationRow) -> Result<(
     drop(tx);
     let callee = match ready {
         Ready::Yes(callee) => callee,
-        Ready::Off => return write(app, &set, (&set.configured, None), None).await.map(drop),
+        Ready::Off => return write(app, &set, (&set.configured, None), None).await,
         Ready::Later(problem, after) => {
             let again = Some(app.clock.now() + after);
-            return write(app, &set, (&set.configured, Some(&problem)), again).await.map(drop);
+            return write(app, &set, (&set.configured, Some(&problem)), again).await;
         }
     };
     let configured = format!("{}:{}", callee.plugin.manifest_sha256(), callee.set.revision);
@@ -59,9 +60,8 @@ async fn write(
     set: &OrganizationRow,
     (configured, problem): (&str, Option<&str>),
     again: Option<Timestamp>,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let mut tx = app.db.write().await?;
-    let is_written = organizations::configured(&mut tx, set, configured, (problem, again)).await?;
-    tx.commit().await?;
-    Ok(is_written)
+    organizations::configured(&mut tx, set, configured, (problem, again)).await?;
+    Ok(tx.commit().await?)
 }

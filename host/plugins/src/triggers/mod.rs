@@ -37,8 +37,6 @@ const AT_ONCE: usize = 16;
 const OF_ORG: usize = 4;
 /// After so long another process takes what this one took and does not end, although it lives: longer than a call can last.
 const LEASE: TimeDelta = TimeDelta::seconds(180);
-/// The same of settings, which are told in a call that only reads; nothing says that the process is gone.
-const SETTINGS_LEASE: TimeDelta = TimeDelta::seconds(30);
 /// Calls of a plugin in one organization by events and timers.
 const RATE: Rate = Rate::per_minute(240);
 /// How long after it has none left the next one comes.

@@ -1,6 +1,6 @@
 //! Where organizations have switched plugins on, with their settings and secrets.
 
-use heddle_core::{OrgId, Timestamp, UserId};
+use heddle_core::{OrgId, ProcessId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -93,7 +93,8 @@ pub async fn set(tx: &mut Tx, row: &OrganizationRow) -> Result<OrganizationRow> 
         ON CONFLICT (org_id, plugin_uid) DO UPDATE
         SET is_enabled = excluded.is_enabled, settings = excluded.settings,
             revision = plugin_organization.revision + 1, updated_at = excluded.updated_at,
-            author_id = excluded.author_id, configure_at = excluded.configure_at, problem = NULL,
+            author_id = excluded.author_id, configure_at = excluded.configure_at, configure_owner = NULL,
+            problem = NULL,
             after_seq = CASE WHEN plugin_organization.is_enabled
                 THEN plugin_organization.after_seq ELSE excluded.after_seq END
         RETURNING *")
@@ -138,13 +139,46 @@ pub(super) async fn configure_again(
     affected!(
         tx,
         sqlx::query(
-            "UPDATE plugin_organization SET configure_at = $3, problem = NULL
+            "UPDATE plugin_organization SET configure_at = $3, configure_owner = NULL, problem = NULL
             WHERE plugin_uid = $1 AND is_enabled AND configured NOT LIKE $2 || ':%'"
         )
         .bind(plugin)
         .bind(manifest_sha256)
         .bind(now)
     );
+    Ok(())
+}
+
+/// Takes settings that are to be told until a time; false when they were set anew, or another process did.
+pub async fn claim(tx: &mut Tx, row: &OrganizationRow, owner: ProcessId, until: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_organization SET configure_at = $4, configure_owner = $5
+        WHERE id = $1 AND revision = $2 AND configure_at = $3"
+        )
+        .bind(row.id)
+        .bind(row.revision)
+        .bind(row.configure_at)
+        .bind(until)
+        .bind(owner)
+    );
+    Ok(rows == 1)
+}
+
+/// Has settings told at once that processes that are gone had taken.
+pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
+    for process in gone {
+        affected!(
+            tx,
+            sqlx::query(
+                "UPDATE plugin_organization SET configure_at = $2, configure_owner = NULL WHERE configure_owner = $1"
+            )
+            .bind(process)
+            .bind(now)
+        );
+    }
     Ok(())
 }
 
@@ -160,7 +194,7 @@ pub async fn configured(
         tx,
         sqlx::query(
             "
-        UPDATE plugin_organization SET configured = $4, problem = $5, configure_at = $6
+        UPDATE plugin_organization SET configured = $4, problem = $5, configure_at = $6, configure_owner = NULL
         WHERE id = $1 AND revision = $2 AND configure_at = $3"
         )
         .bind(row.id)

@@ -281,6 +281,14 @@ on_both! {
         let set = organizations::set(&mut tx, &switched(&world, &row, true)).await.unwrap();
         let now = world.clock.now();
         assert_eq!(organizations::to_configure(&mut tx, now, 9).await.unwrap(), std::slice::from_ref(&set));
+        let process: ProcessId = world.clock.new_id();
+        let until = now + TimeDelta::seconds(60);
+        assert!(organizations::claim(&mut tx, &set, process, until).await.unwrap());
+        assert!(!organizations::claim(&mut tx, &set, process, until).await.unwrap());
+        assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty());
+        // What a process that is gone had taken is told at once.
+        organizations::take_back(&mut tx, &[process], now).await.unwrap();
+        let set = organizations::to_configure(&mut tx, now, 9).await.unwrap().remove(0);
         assert!(organizations::configured(&mut tx, &set, "aa:1", (Some("why"), None)).await.unwrap());
         assert!(!organizations::configured(&mut tx, &set, "aa:1", (None, None)).await.unwrap());
         let active = |serving: &str| PluginRow {

@@ -137,11 +137,12 @@ pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Resul
     Ok(())
 }
 
-/// The processes that have taken triggers or timers and are gone.
+/// The processes that have taken triggers, timers or settings and are gone.
 pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
         SELECT owner FROM plugin_trigger WHERE owner IS NOT NULL
-        UNION SELECT owner FROM plugin_timer WHERE owner IS NOT NULL")
+        UNION SELECT owner FROM plugin_timer WHERE owner IS NOT NULL
+        UNION SELECT configure_owner FROM plugin_organization WHERE configure_owner IS NOT NULL")
         .fetch_all(conn)
         .await)?;
     gone_among(tx, me, owners).await
