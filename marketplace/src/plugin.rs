@@ -284,6 +284,9 @@ pub struct KvCapability {
     /// Most bytes in one organization, of keys and values together; [`KV_BYTES_DEFAULT`] when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// The component exports `migration`: it is called when another version takes over what is stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub migrates: bool,
 }
 
 impl KvCapability {

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! What the manifest declares besides actions is named when the plugin is registered:
-//! `register_plugin!(Greeter: actions, triggers, tools, hooks, configuration)`, each once, as far as there is any.
+//! `register_plugin!(Greeter: actions, triggers, tools, hooks, configuration, migration)`, each once, as far as there is any.
 
 pub mod bindings;
 mod host;
@@ -66,6 +66,13 @@ pub trait Plugin: 'static {
     /// is registered as `configuration`.
     fn configure(_host: &dyn Host) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// Brings what an earlier version stored for an organization to the form of this one. It works on a copy, which takes the
+    /// storage's place when this succeeds; before that nothing else calls this version there. It is registered as `migration`,
+    /// and the manifest has `"migrates": true` in `capabilities.kv`.
+    fn migrate(_host: &dyn Host, from_version: &str) -> Result<(), Fault> {
+        Err(fault::unsupported(format!("what version {from_version} stored is not taken over")))
     }
 
     /// Takes events that a trigger of the manifest names, in the order of their numbers. They come at least once. It is
@@ -174,6 +181,12 @@ impl<P: Plugin> bindings::configuration::exports::heddle::plugin::configuration:
     }
 }
 
+impl<P: Plugin> bindings::migration::exports::heddle::plugin::migration::Guest for Exported<P> {
+    fn migrate(from_version: String) -> Result<(), Fault> {
+        P::migrate(&Live, &from_version)
+    }
+}
+
 impl<P: Plugin> bindings::actions::exports::heddle::plugin::actions::Guest for Exported<P> {
     fn run(action_id: String, params: String) -> Result<String, Fault> {
         let params = serde_json::from_str(&params)
@@ -267,6 +280,9 @@ macro_rules! register_part {
     (configuration $($component:ident)?) => { $($crate::plugin::bindings::configuration::export_configuration!(
         $component with_types_in $crate::plugin::bindings::configuration
     );)? };
+    (migration $($component:ident)?) => { $($crate::plugin::bindings::migration::export_migration!(
+        $component with_types_in $crate::plugin::bindings::migration
+    );)? };
     (triggers $($component:ident)?) => { $($crate::plugin::bindings::triggers::export_triggers!(
         $component with_types_in $crate::plugin::bindings::triggers
     );)? };
@@ -277,7 +293,7 @@ macro_rules! register_part {
         $component with_types_in $crate::plugin::bindings::inbound
     );)? };
     ($other:ident $($component:ident)?) => {
-        compile_error!("a plugin has actions, configuration, triggers, tools and hooks");
+        compile_error!("a plugin has actions, configuration, migration, triggers, tools and hooks");
     };
 }
 

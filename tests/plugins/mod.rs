@@ -12,6 +12,7 @@ mod hooks;
 mod install;
 mod keeping;
 mod lifecycle;
+mod migration;
 mod organization;
 mod origin;
 mod services;

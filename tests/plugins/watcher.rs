@@ -27,7 +27,7 @@ pub(super) fn manifest(device: &str) -> Value {
             "secrets": [{ "name": "key", "target": "api", "places": ["bearer"] }],
             "events": { "emit": ["plugin.watcher.seen"], "subscribe": ["ingest.external", "controller.change.staged"] },
             "fabric": { "call": ["openwrt.firewall.rule.create"] },
-            "kv": { "bytes": 100_000 },
+            "kv": { "bytes": 100_000, "migrates": true },
             "schedule": { "min-interval-s": 60 },
         },
         "event-types": [{ "type": "plugin.watcher.seen", "title": "Seen", "payload-schema": object() }],

@@ -29,10 +29,13 @@ pub(crate) struct Services {
     kept: Mutex<Kept>,
 }
 
+/// Values with their versions, by their keys.
+pub(crate) type Storage = BTreeMap<String, (Vec<u8>, u64)>;
+
 /// What the calls left. The runtime bounds how much a call asks for.
 #[derive(Default)]
 struct Kept {
-    values: BTreeMap<String, (Vec<u8>, u64)>,
+    values: Storage,
     version: u64,
     trace: Vec<String>,
     exchanges: Vec<Exchange>,
@@ -106,6 +109,16 @@ impl Services {
         };
         let kept = self.kept();
         Value::Object(kept.values.iter().map(|(key, (value, _))| (key.clone(), text(value))).collect())
+    }
+
+    /// The storage as it is, to go back to it.
+    pub(crate) fn storage(&self) -> Storage {
+        self.kept().values.clone()
+    }
+
+    /// Makes this the storage again.
+    pub(crate) fn put_back(&self, storage: Storage) {
+        self.kept().values = storage;
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -1,4 +1,4 @@
-//! Calls of what is no action: triggers, hooks, and `configure`, with parameters that say what called them.
+//! Calls of what is no action: triggers, hooks, `configure` and `migrate`, with parameters that say what called them.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,16 @@ use serde_json::{Map, Value, json};
 
 /// What tells the plugin of its settings, in the place of an id.
 pub(crate) const CONFIGURE: &str = "configure";
+
+/// What has the plugin take over what another version stored.
+pub(crate) const MIGRATE: &str = "migrate";
+
+/// The parameters of that: the version. What is stored is given with the call.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Migrated {
+    from_version: String,
+}
 
 /// The parameters of a trigger.
 #[derive(Deserialize)]
@@ -77,6 +87,11 @@ pub(crate) async fn make(
     if id == CONFIGURE && plugin.has_configuration() {
         return Ok(Some(plugin.configure(call).await.map(|()| json!({}))));
     }
+    if id == MIGRATE && plugin.has_migration() {
+        let Migrated { from_version } = Migrated::deserialize(params)
+            .context("the parameters of 'migrate': it takes {\"from_version\": \"1.0.0\"}")?;
+        return Ok(Some(plugin.migrate(call, &from_version).await.map(|()| json!({}))));
+    }
     Ok(None)
 }
 
@@ -113,6 +128,7 @@ pub(crate) fn known(plugin: &Plugin) -> String {
         list("the triggers", manifest.triggers.iter().map(|one| one.id.as_str()).collect()),
         list("the hooks", manifest.hooks.iter().map(|one| one.name.as_str()).collect()),
         plugin.has_configuration().then(|| CONFIGURE.to_owned()),
+        plugin.has_migration().then(|| MIGRATE.to_owned()),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }

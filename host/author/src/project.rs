@@ -119,6 +119,7 @@ impl Project {
         let all = [
             ("lifecycle", true),
             ("configuration", manifest["capabilities"].get("schedule").is_some()),
+            ("migration", manifest["capabilities"]["kv"]["migrates"] == true),
             ("actions", has("actions")),
             ("triggers", has("triggers")),
             ("tools", has("tools")),

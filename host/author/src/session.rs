@@ -129,7 +129,7 @@ impl Session {
             deadline: None,
             behalf: Arc::new(()),
         };
-        let begun = Instant::now();
+        let (begun, storage) = (Instant::now(), self.services.storage());
         let outcome = if schema.is_some() {
             self.plugin.run(&call, action, params).await
         } else if let Some(outcome) = occasion::make(&self.plugin, &call, action, params).await? {
@@ -137,6 +137,10 @@ impl Session {
         } else {
             bail!("the plugin has no '{action}'; it has {}", occasion::known(&self.plugin));
         };
+        if action == occasion::MIGRATE && outcome.is_err() {
+            // It worked on a copy.
+            self.services.put_back(storage);
+        }
         Ok(Done { outcome, took: begun.elapsed() })
     }
 }

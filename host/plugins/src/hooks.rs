@@ -98,7 +98,7 @@ async fn receive(
         Ready::Yes(callee) => callee,
         Ready::Off => return Err(Error::NotFound("hook")),
         // Why is nothing for strangers: GET /plugins/{plugin}/triggers tells it.
-        Ready::Later(..) => {
+        Ready::Later(..) | Ready::Elsewhere(_) => {
             return Err(Error::Unavailable("the hook is not served now; try again".to_owned()));
         }
     };
@@ -223,7 +223,7 @@ async fn call(
         key: app.clock.new_id::<uuid::Uuid>().to_string(),
     };
     let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
-    let mut asked = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
+    let mut asked = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     asked.deadline = Some(DEADLINE);
     let Some(answered) = begun.during(callee.plugin.receive(&asked, request)).await else {
         return Err(Error::Unavailable("the process has lost its place; try again".to_owned()));

@@ -6,26 +6,25 @@ use heddle_core::fault::{Fault, FaultKind};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::{KvChange, KvEntry, KvExpected, KvListed, KvOp, KvPage};
-use heddle_store::plugins::organizations;
-use heddle_store::plugins::values::{self, Keeper, ROW_BYTES, ValueRow};
+use heddle_store::plugins::values::{self, Generation, ROW_BYTES, ValueRow};
+use heddle_store::plugins::{organizations, storage};
 
 use crate::services::ours;
 
-pub(crate) async fn get(app: &App, keeper: Keeper, key: &str) -> Result<Option<KvEntry>, Error> {
+pub(crate) async fn get(app: &App, of: Generation, key: &str) -> Result<Option<KvEntry>, Error> {
     let mut tx = app.db.single().await?;
-    let found = values::find(&mut tx, keeper, key, app.clock.now()).await?;
+    let found = values::find(&mut tx, of, key, app.clock.now()).await?;
     Ok(found.map(|row| KvEntry { version: unsigned(row.version), value: row.bytes }))
 }
 
 pub(crate) async fn list(
     app: &App,
-    keeper: Keeper,
+    of: Generation,
     (prefix, after): (&str, Option<&str>),
     limit: u32,
 ) -> Result<KvPage, Error> {
     let mut tx = app.db.single().await?;
-    let found =
-        values::list(&mut tx, keeper, (prefix, after), limit.saturating_add(1), app.clock.now()).await?;
+    let found = values::list(&mut tx, of, (prefix, after), limit.saturating_add(1), app.clock.now()).await?;
     let mut items: Vec<KvListed> = found
         .into_iter()
         .map(|one| KvListed {
@@ -47,29 +46,34 @@ pub(crate) async fn list(
 /// What is kept would have more bytes than the manifest asks for.
 pub(crate) async fn apply(
     app: &App,
-    keeper: Keeper,
+    of: Generation,
     bytes_max: u64,
     ops: Vec<KvOp>,
 ) -> Result<Result<bool, Fault>, Fault> {
-    change(app, keeper, bytes_max, ops).await.map_err(ours)
+    change(app, of, bytes_max, ops).await.map_err(ours)
 }
 
 async fn change(
     app: &App,
-    keeper: Keeper,
+    of: Generation,
     bytes_max: u64,
     ops: Vec<KvOp>,
 ) -> Result<Result<bool, Fault>, Error> {
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     // The changes of one plugin in one organization follow each other.
-    let switched = organizations::lock(&mut tx, keeper.org, keeper.plugin).await?;
+    let switched = organizations::lock(&mut tx, of.keeper.org, of.keeper.plugin).await?;
     if !switched.is_some_and(|switched| switched.is_enabled) {
         let message = "the plugin is not switched on in the organization any more";
         return Ok(Err(Fault::new(FaultKind::Denied, message).with_code("switched-off")));
     }
+    let stored = storage::find(&mut tx, of.keeper).await?;
+    if stored.is_some_and(|stored| stored.draft_generation.unwrap_or(stored.generation) != of.number) {
+        let message = "another version of the plugin takes over its storage; ask again when it has";
+        return Ok(Err(Fault::new(FaultKind::NotReady, message).with_code("taken-over")));
+    }
     let names: Vec<&str> = ops.iter().map(|op| op.key.as_str()).collect();
-    let there = values::find_all(&mut tx, keeper, &names, now).await?;
+    let there = values::find_all(&mut tx, of, &names, now).await?;
     let found = |key: &str| there.iter().find(|row| row.name == key);
     if !ops.iter().all(|op| is_as_expected(op.expected, found(&op.key))) {
         return Ok(Ok(false));
@@ -79,16 +83,21 @@ async fn change(
     let put: Vec<ValueRow> = ops.iter().filter_map(|op| written(op, found(&op.key), now)).collect();
     let replaced: usize = there.iter().map(ValueRow::size_bytes).sum();
     let added: usize = put.iter().map(ValueRow::size_bytes).sum();
-    let used = unsigned(values::used_bytes(&mut tx, keeper, now).await?);
-    let after = used.saturating_sub(wide(replaced)).saturating_add(wide(added));
-    if after > bytes_max && added > replaced {
+    // What takes no more than before fits, and the rest need not be added up.
+    let after = if added > replaced {
+        let used = unsigned(values::used_bytes(&mut tx, of, now).await?);
+        used.saturating_sub(wide(replaced)).saturating_add(wide(added))
+    } else {
+        0
+    };
+    if after > bytes_max {
         let message = format!(
             "the plugin would keep {after} bytes for the organization, and may keep {bytes_max}; delete keys first"
         );
         return Ok(Err(Fault::new(FaultKind::Generic, message).with_code("quota")));
     }
-    values::remove(&mut tx, keeper, &removed).await?;
-    values::put(&mut tx, keeper, &put, now).await?;
+    values::remove(&mut tx, of, &removed).await?;
+    values::put(&mut tx, of, &put, now).await?;
     tx.commit().await?;
     Ok(Ok(true))
 }

@@ -22,6 +22,7 @@ mod revoke;
 mod routes;
 mod service;
 mod services;
+mod storage;
 mod transition;
 mod triggers;
 mod turns;
@@ -39,7 +40,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_packages::Pauses;
-use heddle_store::plugins::values;
+use heddle_store::plugins::{storage as stored, values};
 use heddle_store::sealed::SealedColumn;
 
 pub use self::declarations::{PLUGIN_MANAGE, PLUGIN_READ};
@@ -60,6 +61,10 @@ const FORGETS: &[Forget] = &[
     Forget { days: 0, batch: |tx, before, rows| values::forget_expired(tx, before, rows).boxed() },
     // Values of plugins, after these were removed.
     Forget { days: 30, batch: |tx, before, rows| values::forget_removed(tx, before, rows).boxed() },
+    // Values from before a migration have their own end, too.
+    Forget { days: 0, batch: |tx, before, rows| stored::forget_kept(tx, before, rows).boxed() },
+    // Values that no version sees any more.
+    Forget { days: 0, batch: |tx, before, rows| stored::sweep(tx, before, rows).boxed() },
     // Keys by which events are the same.
     Forget { days: 1, batch: |tx, before, rows| values::trim_emitted(tx, before, rows).boxed() },
 ];

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::change::Danger;
 use heddle_core::event::Event;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
-use heddle_core::{Permission, Role, RunId, interned};
+use heddle_core::{OrgId, Permission, Role, RunId, interned};
 use heddle_fabric::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::{Caller, Credential};
@@ -18,11 +19,13 @@ use heddle_kernel::resource::By;
 use heddle_marketplace::plugin::{Action, ActionEffect, Tool, operation_id};
 use heddle_runtime::{Plugin, PluginCall};
 use heddle_store::connections::ConnectionRow;
-use heddle_store::plugins::organizations;
+use heddle_store::plugins::organizations::{self, OrganizationRow};
+use heddle_store::plugins::values::Keeper;
 use serde_json::Value;
 
 use crate::change::live;
 use crate::index::Index;
+use crate::storage;
 
 /// Every operation of the plugins that serve in this process.
 pub(crate) fn all(app: &App) -> Vec<Arc<dyn Operation>> {
@@ -36,6 +39,10 @@ pub(crate) fn all(app: &App) -> Vec<Arc<dyn Operation>> {
     plugins.iter().flat_map(of).collect()
 }
 
+/// How long a call waits for what another version stored, and how often it looks.
+const STORAGE_WAIT: Duration = Duration::from_secs(5);
+const STORAGE_LOOK: Duration = Duration::from_millis(100);
+
 /// For whom a plugin runs, and in which step: what it asks of the server is done with these rights.
 pub(crate) struct Behalf {
     pub(crate) app: SharedApp,
@@ -48,17 +55,19 @@ pub(crate) struct Behalf {
     pub(crate) connection: Option<ConnectionRow>,
     /// Operations that it has called: each has an idempotency key of its own.
     pub(crate) calls: AtomicU32,
+    /// Which values the plugin sees. Where they are its storage no longer, it writes none.
+    pub(crate) generation: i64,
 }
 
 impl Behalf {
     /// Of a caller who only asks whether the plugin can work.
-    fn asking(by: &By) -> Self {
+    fn asking(by: &By, generation: i64) -> Self {
         // With the rights of the caller in their organization, and in no other.
-        Self { key: by.origin.request_id.clone(), ..Self::by_itself(&by.app, by.caller.clone()) }
+        Self { key: by.origin.request_id.clone(), ..Self::by_itself(&by.app, by.caller.clone(), generation) }
     }
 
     /// Of a user with whose rights something happens by itself that is no step.
-    pub(crate) fn by_itself(app: &SharedApp, author: Caller) -> Self {
+    pub(crate) fn by_itself(app: &SharedApp, author: Caller, generation: i64) -> Self {
         let run_id = app.clock.new_id();
         Self {
             app: app.clone(),
@@ -69,10 +78,11 @@ impl Behalf {
             step: 0,
             connection: None,
             calls: AtomicU32::new(0),
+            generation,
         }
     }
 
-    pub(crate) fn of(call: &StepCall<'_>) -> Self {
+    pub(crate) fn of(call: &StepCall<'_>, generation: i64) -> Self {
         Self {
             app: call.app.clone(),
             author: call.author.clone(),
@@ -82,6 +92,7 @@ impl Behalf {
             step: call.step,
             connection: call.connection.cloned(),
             calls: AtomicU32::new(0),
+            generation,
         }
     }
 }
@@ -89,28 +100,47 @@ impl Behalf {
 /// Asks a plugin whether it can work with the settings and secrets of the caller's organization; what it answers.
 pub(crate) async fn check(by: &By, id: &str) -> Result<Option<Value>, Error> {
     let By { app, caller, origin } = by;
-    let mut tx = app.db.single().await?;
-    let switched = organizations::in_use(&mut tx, caller.org_id, id).await?;
-    drop(tx);
     let known = Index::of(app).find(id).ok_or(Error::NotFound("plugin"))?;
     let state = live(Some(known.row.clone()))?.state;
     let plugin = app.runtime.plugin(id).ok_or_else(|| Error::Conflict {
         kind: "plugin_state",
         message: format!("'{id}' does not serve: it is {state}; GET /plugins/{id} says why"),
     })?;
-    let switched = switched.ok_or_else(|| Error::Conflict {
+    let switched = switched(app, caller.org_id, &plugin).await?.ok_or_else(|| Error::Conflict {
         kind: "operation_not_offered",
         message: format!("plugin '{id}' is not switched on: PUT /plugins/{id}/organization does that"),
     })?;
-    require_settings(&plugin, &switched.settings)?;
+    let (switched, generation) = switched;
     let asked = PluginCall {
         org_id: caller.org_id,
         settings: switched.settings,
         request_id: origin.request_id.clone(),
         deadline: None,
-        behalf: Arc::new(Behalf::asking(by)),
+        behalf: Arc::new(Behalf::asking(by, generation)),
     };
     Ok(plugin.check(&asked).await?)
+}
+
+/// What the organization set the plugin to, and which values of its storage the package that serves sees; `None` where the
+/// plugin is not switched on. Where another version takes over the storage, this waits a moment for it.
+async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<(OrganizationRow, i64)>, Error> {
+    let began = Instant::now();
+    loop {
+        let mut tx = app.db.read().await?;
+        let Some(set) = organizations::in_use(&mut tx, org, plugin.id()).await? else { return Ok(None) };
+        let stored = storage::of(&mut tx, plugin, Keeper { org, plugin: set.plugin_uid }).await?;
+        drop(tx);
+        match storage::unfit(plugin, stored.as_ref()) {
+            None => {
+                require_settings(plugin, &set.settings)?;
+                return Ok(Some((set, stored.map_or(0, |stored| stored.generation))));
+            }
+            Some(_) if began.elapsed() < STORAGE_WAIT && set.problem.is_none() => {
+                tokio::time::sleep(STORAGE_LOOK).await;
+            }
+            Some(message) => return Err(Error::Conflict { kind: "plugin_storage", message }),
+        }
+    }
 }
 
 /// Requires that the organization's settings fit the package that serves: they may be from before it.
@@ -201,22 +231,19 @@ impl Act {
 
     async fn act(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
         let id = self.plugin.id();
-        let mut tx = call.app.db.single().await?;
-        let switched = organizations::in_use(&mut tx, call.author.org_id, id).await?;
-        drop(tx);
-        let switched = switched.ok_or_else(|| {
+        let switched = switched(call.app, call.author.org_id, &self.plugin).await?;
+        let (switched, generation) = switched.ok_or_else(|| {
             let message = format!(
                 "plugin '{id}' is not switched on in the organization: PUT /plugins/{id}/organization does that"
             );
             StepError::new(StepErrorCode::UnknownOperation, message)
         })?;
-        require_settings(&self.plugin, &switched.settings)?;
         let asked = PluginCall {
             org_id: call.author.org_id,
             settings: switched.settings,
             request_id: format!("run-{}", call.run_id),
             deadline: None,
-            behalf: Arc::new(Behalf::of(call)),
+            behalf: Arc::new(Behalf::of(call, generation)),
         };
         // The runtime has judged the answer by the action's schema.
         Ok(self.plugin.run(&asked, &self.action, &params).await.map_err(Error::from)?)

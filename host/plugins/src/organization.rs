@@ -18,6 +18,7 @@ use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::settings_schema;
 use heddle_store::object::{Revised, Revision};
 use heddle_store::plugins::organizations::{self, OrganizationRow, SecretRow};
+use heddle_store::plugins::storage::{self, StorageRow};
 use heddle_store::plugins::values::Keeper;
 use heddle_store::plugins::{self, PluginRow, PluginUid, timers, triggers};
 use heddle_store::{Tx, events};
@@ -53,6 +54,8 @@ pub(crate) struct View {
     /// Names of the secrets that the plugin declares and the organization has not set, or has set for another address than
     /// the one that they would be sent to now.
     secrets_missing: Vec<String>,
+    /// What the plugin stored for the organization. Null where it stores nothing, or was never switched on.
+    storage: Option<StorageView>,
     /// Counts edits; 0 before the first.
     revision: i64,
     /// When it was last set; null before the first time.
@@ -61,10 +64,35 @@ pub(crate) struct View {
     tag: Revision,
 }
 
+/// In the form of which version the plugin stored what it has.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PluginStorage")]
+struct StorageView {
+    /// Another one than the version that serves while that one takes it over, or could not, and while the plugin is switched
+    /// off in the organization.
+    version: String,
+    /// The version whose form a copy from before the last migration has; a return to it puts the copy back. Null where there
+    /// is none.
+    kept_version: Option<String>,
+    /// Until when the copy is kept.
+    kept_until: Option<Timestamp>,
+}
+
+impl StorageView {
+    fn of(stored: &StorageRow) -> Self {
+        Self {
+            version: stored.version.clone(),
+            kept_version: stored.kept_version.clone(),
+            kept_until: stored.kept_until,
+        }
+    }
+}
+
 fn example() -> Value {
     json!({
         "plugin": "acme-tickets", "organization_id": "0192f0c1-2b7a-7cc0-8000-000000000001", "enabled": true,
         "settings": { "server-url": "https://api.example.net" }, "secrets_set": ["api-key"], "secrets_missing": [],
+        "storage": { "version": "1.4.0", "kept_version": "1.3.2", "kept_until": "2026-01-12T08:00:00Z" },
         "revision": 1, "updated_at": "2026-01-05T08:00:00Z",
     })
 }
@@ -125,15 +153,31 @@ pub(crate) async fn show(app: &App, caller: &Caller, plugin: &str) -> Result<Vie
 async fn view(tx: &mut Tx, org: OrgId, row: &PluginRow, manifest: &Manifest) -> Result<View, Error> {
     let set = organizations::find(tx, org, row.id).await?;
     let secrets = organizations::secrets(tx, org, row.id).await?;
-    Ok(view_of(org, row, manifest, set.as_ref(), &secrets))
+    let stored = stored(tx, Keeper { org, plugin: row.id }, manifest).await?;
+    Ok(view_of((org, row, manifest), set.as_ref(), &secrets, stored.as_ref()))
+}
+
+/// What the plugin stored, where its package stores anything.
+async fn stored(tx: &mut Tx, keeper: Keeper, manifest: &Manifest) -> Result<Option<StorageRow>, Error> {
+    if manifest.capabilities.kv.is_none() {
+        return Ok(None);
+    }
+    Ok(storage::find(tx, keeper).await?)
+}
+
+/// The same, opened where the plugin stored nothing yet.
+async fn opened(tx: &mut Tx, keeper: Keeper, manifest: &Manifest) -> Result<Option<StorageRow>, Error> {
+    if manifest.capabilities.kv.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(storage::open(tx, keeper, &manifest.version.to_string()).await?))
 }
 
 fn view_of(
-    org: OrgId,
-    row: &PluginRow,
-    manifest: &Manifest,
+    (org, row, manifest): (OrgId, &PluginRow, &Manifest),
     set: Option<&OrganizationRow>,
     secrets: &[SecretRow],
+    stored: Option<&StorageRow>,
 ) -> View {
     let settings = set.map_or_else(|| json!({}), |set| set.settings.clone());
     let is_set =
@@ -146,6 +190,7 @@ fn view_of(
         settings,
         secrets_set,
         secrets_missing,
+        storage: stored.map(StorageView::of),
         revision: set.map_or(0, |set| set.revision),
         updated_at: set.map(|set| set.updated_at),
         tag: set.map_or_else(|| Revision::of(row.id, 0), Revised::revision),
@@ -184,7 +229,9 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
     }
     let before = organizations::lock(&mut tx, org, row.id).await?;
     let secrets = organizations::secrets(&mut tx, org, row.id).await?;
-    let shown = view_of(org, &row, manifest, before.as_ref(), &secrets);
+    let keeper = Keeper { org, plugin: row.id };
+    let kept = stored(&mut tx, keeper, manifest).await?;
+    let shown = view_of((org, &row, manifest), before.as_ref(), &secrets, kept.as_ref());
     if_match.check(&shown)?;
     let was_enabled = shown.enabled;
     let new = OrganizationRow {
@@ -203,7 +250,6 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
         after_seq: events::last_seq(&mut tx, org).await?,
     };
     let set = organizations::set(&mut tx, &new).await?;
-    let keeper = Keeper { org, plugin: row.id };
     if body.enabled {
         triggers::hasten(&mut tx, keeper, now).await?;
         timers::hasten(&mut tx, keeper, now).await?;
@@ -211,7 +257,8 @@ pub(crate) async fn set(by: &By, plugin: &str, if_match: &IfMatch, body: Body) -
         triggers::forget(&mut tx, row.id, Some(org)).await?;
         timers::forget(&mut tx, row.id, Some(org)).await?;
     }
-    let after = view_of(org, &row, manifest, Some(&set), &secrets);
+    let kept = opened(&mut tx, keeper, manifest).await?;
+    let after = view_of((org, &row, manifest), Some(&set), &secrets, kept.as_ref());
     let detail = with_difference(json!({ "plugin": plugin }), &shown, &after);
     by.record_of(&mut tx, (org, "plugin", row.id.0), "plugin.organization_updated", detail).await?;
     if was_enabled != body.enabled {
@@ -244,7 +291,8 @@ fn declared(manifest: &Manifest) -> Vec<String> {
 /// Whether anything but a person calls the plugin. That it takes its settings is in its component, not in its manifest.
 fn is_called(app: &App, manifest: &Manifest) -> bool {
     let takes_settings = app.runtime.plugin(&manifest.id).is_none_or(|plugin| plugin.has_configuration());
-    takes_settings || !(manifest.triggers.is_empty() && manifest.hooks.is_empty())
+    let migrates = manifest.capabilities.kv.as_ref().is_some_and(|kv| kv.migrates);
+    takes_settings || migrates || !(manifest.triggers.is_empty() && manifest.hooks.is_empty())
 }
 
 /// Where a secret of this name goes with these settings.

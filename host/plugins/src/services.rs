@@ -25,7 +25,7 @@ use heddle_runtime::{
 };
 use heddle_store::events;
 use heddle_store::plugins::organizations;
-use heddle_store::plugins::values::{self, Keeper};
+use heddle_store::plugins::values::{self, Generation, Keeper};
 use serde_json::Value;
 
 use crate::index::Index;
@@ -74,14 +74,12 @@ impl PluginServices for Services {
 
     async fn kv_get(&self, of: &Of<'_>, key: &str) -> Result<Option<KvEntry>, Fault> {
         let app = self.app()?;
-        let keeper = keeper(&app, of)?;
-        keeping::get(&app, keeper, key).await.map_err(ours)
+        keeping::get(&app, generation(&app, of)?, key).await.map_err(ours)
     }
 
     async fn kv_apply(&self, of: &Of<'_>, ops: Vec<KvOp>) -> Result<bool, Fault> {
         let app = self.app()?;
-        let keeper = keeper(&app, of)?;
-        keeping::apply(&app, keeper, of.kv_bytes, ops).await?
+        keeping::apply(&app, generation(&app, of)?, of.kv_bytes, ops).await?
     }
 
     async fn kv_list(
@@ -92,8 +90,7 @@ impl PluginServices for Services {
         limit: u32,
     ) -> Result<KvPage, Fault> {
         let app = self.app()?;
-        let keeper = keeper(&app, of)?;
-        keeping::list(&app, keeper, (prefix, cursor), limit).await.map_err(ours)
+        keeping::list(&app, generation(&app, of)?, (prefix, cursor), limit).await.map_err(ours)
     }
 
     async fn call_operation(
@@ -219,6 +216,11 @@ fn keeper(app: &App, of: &Of<'_>) -> Result<Keeper, Fault> {
     let plugin = Index::of(app).uid(of.plugin);
     let gone = || Fault::new(FaultKind::NotReady, format!("plugin '{}' is not installed", of.plugin));
     Ok(Keeper { org: of.org_id, plugin: plugin.ok_or_else(gone)? })
+}
+
+/// Which values the call sees.
+fn generation(app: &App, of: &Of<'_>) -> Result<Generation, Fault> {
+    Ok(Generation { keeper: keeper(app, of)?, number: behalf(of)?.generation })
 }
 
 /// What the call of the plugin was given.

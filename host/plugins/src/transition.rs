@@ -23,7 +23,7 @@ pub enum Actor<'a> {
 }
 
 /// The name of the host in records.
-const HOST: &str = "heddle";
+pub(crate) const HOST: &str = "heddle";
 
 impl<'a> Actor<'a> {
     pub(crate) fn app(self) -> &'a SharedApp {

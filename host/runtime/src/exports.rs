@@ -54,6 +54,7 @@ exports! {
     files => "heddle:adapter/files@1.0.0",
     plugin::lifecycle => "heddle:plugin/lifecycle@1.0.0",
     plugin::configuration => "heddle:plugin/configuration@1.0.0",
+    plugin::migration => "heddle:plugin/migration@1.0.0",
     plugin::actions => "heddle:plugin/actions@1.0.0",
     plugin::triggers => "heddle:plugin/triggers@1.0.0",
     plugin::tools => "heddle:plugin/tools@1.0.0",

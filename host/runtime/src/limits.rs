@@ -63,6 +63,9 @@ pub(crate) const ACTION_PARAMS_BYTES_MAX: usize = 1 << 20;
 pub(crate) const KV_CALLS_MAX: u32 = 256;
 /// Bytes of keys and values that one call of a plugin may write.
 pub(crate) const KV_WRITTEN_BYTES_MAX: usize = 8 << 20;
+/// The same in the call that brings the storage to another version.
+pub(crate) const MIGRATION_KV_CALLS_MAX: u32 = 16_384;
+pub(crate) const MIGRATION_KV_WRITTEN_BYTES_MAX: usize = 32 << 20;
 /// Changes that are carried out together.
 pub(crate) const KV_OPS_MAX: usize = 64;
 pub(crate) const KV_KEY_BYTES_MAX: usize = 256;

@@ -218,10 +218,13 @@ fn plugin_exports(
     let mut exports = Exports::default();
     exports.take::<plugin::lifecycle::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::configuration::Guest>(code, pre).map_err(unlinked)?;
+    exports.take::<plugin::migration::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::actions::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::triggers::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::tools::Guest>(code, pre).map_err(unlinked)?;
     exports.take::<plugin::inbound::Guest>(code, pre).map_err(unlinked)?;
+    let migrates = manifest.capabilities.kv.as_ref().is_some_and(|kv| kv.migrates);
+    agree::<plugin::migration::Guest>(&exports, "migration of what it stores", migrates)?;
     agree::<plugin::actions::Guest>(&exports, "actions", !manifest.actions.is_empty())?;
     agree::<plugin::triggers::Guest>(&exports, "triggers", !manifest.triggers.is_empty())?;
     agree::<plugin::tools::Guest>(&exports, "tools", !manifest.tools.is_empty())?;

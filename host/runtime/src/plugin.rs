@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::api::{CallError, GivenEvent, HookAnswer, HookRequest, Urgency};
 use crate::bindings::plugin::exports::heddle::plugin::{
-    actions, configuration, inbound, lifecycle, tools, triggers,
+    actions, configuration, inbound, lifecycle, migration, tools, triggers,
 };
 use crate::breaker::Standing;
 use crate::call::{Ask, Component, Prepared, Shared, ask};
@@ -24,7 +24,7 @@ use crate::egress::body::json_bytes;
 use crate::egress::phase::Phase;
 use crate::limits::{ACTION_PARAMS_BYTES_MAX, WALL_MAX};
 use crate::observe::Observation;
-use crate::reach::{PluginReach, Reach, Spent, own_id};
+use crate::reach::{Own, PluginReach, Reach, Spent, own_id};
 use crate::schemas::CompiledSchemas;
 use crate::state::Surroundings;
 
@@ -105,7 +105,7 @@ fn deadline(call: &PluginCall, phase: Phase) -> Instant {
 struct Asked {
     phase: Phase,
     effect: ActionEffect,
-    is_check: bool,
+    own: Own,
     /// Bytes of its parameters.
     params_bytes: usize,
 }
@@ -275,7 +275,7 @@ impl Plugin {
                 }
             })
         });
-        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: bytes };
+        let asked = Asked { phase: phase(effect), effect, own: Own::All, params_bytes: bytes };
         self.observed(asked.phase, self.call_and_judge(call, asked, ask, output)).await
     }
 
@@ -329,7 +329,7 @@ impl Plugin {
             Box::pin(async move { exports.get::<lifecycle::Guest>(store)?.call_check(store).await })
         });
         let (phase, effect) = (Phase::Probe, ActionEffect::Read);
-        let asked = Asked { phase, effect, is_check: true, params_bytes: 0 };
+        let asked = Asked { phase, effect, own: Own::Nothing, params_bytes: 0 };
         self.told(call, asked, ask, convert::check_output).await
     }
 
@@ -346,8 +346,30 @@ impl Plugin {
         let ask = ask(|exports, store| {
             Box::pin(async move { exports.get::<configuration::Guest>(store)?.call_configure(store).await })
         });
+        let asked = Asked { phase: Phase::Read, effect: ActionEffect::Read, own: Own::All, params_bytes: 0 };
+        self.told(call, asked, ask, convert::nothing).await
+    }
+
+    /// Whether it is told that another version takes over what it stored: it has the `migration` export.
+    pub fn has_migration(&self) -> bool {
+        self.0.component.exports.has::<migration::Guest>()
+    }
+
+    /// Has the plugin bring a copy of what it stored for an organization from another version to this one. The caller has
+    /// made the copy, and the services work on it.
+    pub async fn migrate(&self, call: &PluginCall, from_version: &str) -> Result<(), CallError> {
+        if !self.has_migration() {
+            return Ok(());
+        }
+        let from_version = from_version.to_owned();
+        self.lower("from-version", &from_version);
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                exports.get::<migration::Guest>(store)?.call_migrate(store, &from_version).await
+            })
+        });
         let asked =
-            Asked { phase: Phase::Read, effect: ActionEffect::Read, is_check: false, params_bytes: 0 };
+            Asked { phase: Phase::Read, effect: ActionEffect::Read, own: Own::Storage, params_bytes: 0 };
         self.told(call, asked, ask, convert::nothing).await
     }
 
@@ -374,7 +396,7 @@ impl Plugin {
         ask: Ask<T>,
         fit: fn(T) -> Result<R, Unfit>,
     ) -> Result<(R, Arc<Account>), CallError> {
-        let Asked { phase, effect, is_check, params_bytes } = asked;
+        let Asked { phase, effect, own, params_bytes } = asked;
         let Inner { shared, component, .. } = &*self.0;
         let Some(services) = shared.services.get() else {
             return Err(CallError::host("the runtime has no services for plugins".to_owned()));
@@ -383,7 +405,7 @@ impl Plugin {
             egress: Arc::clone(&shared.egress),
             services: Arc::clone(services),
             effect,
-            is_check,
+            own,
             settings: Arc::new(call.settings.clone()),
             request_id: call.request_id.clone(),
             behalf: Arc::clone(&call.behalf),
@@ -454,7 +476,7 @@ impl Plugin {
                 exports.get::<triggers::Guest>(store)?.call_on_events(store, &trigger, &events).await
             })
         });
-        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes };
+        let asked = Asked { phase: phase(effect), effect, own: Own::All, params_bytes };
         self.told(call, asked, ask, convert::nothing).await
     }
 
@@ -472,7 +494,7 @@ impl Plugin {
                 exports.get::<triggers::Guest>(store)?.call_on_schedule(store, &trigger, &timer, at_ms).await
             })
         });
-        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: 0 };
+        let asked = Asked { phase: phase(effect), effect, own: Own::All, params_bytes: 0 };
         self.told(call, asked, ask, convert::nothing).await
     }
 
@@ -489,7 +511,7 @@ impl Plugin {
         let ask = ask(move |exports, store| {
             Box::pin(async move { exports.get::<inbound::Guest>(store)?.call_receive(store, &request).await })
         });
-        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes };
+        let asked = Asked { phase: phase(effect), effect, own: Own::All, params_bytes };
         self.told(call, asked, ask, convert::hook_answer).await
     }
 }

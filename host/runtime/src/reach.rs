@@ -18,7 +18,10 @@ use crate::egress::declared::{self, Declared};
 use crate::egress::phase::Phase;
 use crate::egress::request::denied;
 use crate::egress::{Account, CONTROLLER, Egress, Facts, Outbound};
-use crate::limits::{REFUSALS_MAX, SECRET_LOOKUPS_MAX};
+use crate::limits::{
+    KV_CALLS_MAX, KV_WRITTEN_BYTES_MAX, MIGRATION_KV_CALLS_MAX, MIGRATION_KV_WRITTEN_BYTES_MAX, REFUSALS_MAX,
+    SECRET_LOOKUPS_MAX,
+};
 use crate::schemas::CompiledSchemas;
 use crate::services::{Of, PluginServices};
 
@@ -46,8 +49,7 @@ pub(crate) struct PluginReach {
     pub(crate) egress: Arc<Egress>,
     pub(crate) services: Arc<dyn PluginServices>,
     pub(crate) effect: ActionEffect,
-    /// The plugin is only asked whether it can work: it changes nothing, not even what is its own.
-    pub(crate) is_check: bool,
+    pub(crate) own: Own,
     pub(crate) settings: Arc<Value>,
     pub(crate) request_id: String,
     pub(crate) behalf: Arc<dyn Any + Send + Sync>,
@@ -57,6 +59,27 @@ pub(crate) struct PluginReach {
     pub(crate) event_schemas: Arc<CompiledSchemas<String>>,
     pub(crate) opened: HashMap<String, Arc<Outbound>>,
     pub(crate) spent: Spent,
+}
+
+/// What of the plugin's own a call may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// The plugin is only asked whether it can work.
+    Nothing,
+    /// The storage is brought to this version: much of it is read and written.
+    Storage,
+    All,
+}
+
+impl Own {
+    /// Uses of the storage in a call, and bytes of keys and values that it may write.
+    pub(crate) fn kv_budget(self) -> (u32, usize) {
+        if self == Own::Storage {
+            (MIGRATION_KV_CALLS_MAX, MIGRATION_KV_WRITTEN_BYTES_MAX)
+        } else {
+            (KV_CALLS_MAX, KV_WRITTEN_BYTES_MAX)
+        }
+    }
 }
 
 /// How often a call used what is counted.

@@ -2,6 +2,7 @@
 
 pub mod organizations;
 pub mod ratings;
+pub mod storage;
 pub mod timers;
 pub mod triggers;
 pub mod values;
@@ -147,6 +148,11 @@ pub async fn insert(tx: &mut Tx, new: &PluginRow) -> Result<()> {
 /// Writes how a locked plugin stands from now on. Returns it with its next revision. A package that begins to serve is to be
 /// told of the settings of the organizations that use it.
 pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<PluginRow> {
+    let before: Option<(PluginState, Option<String>)> = on!(tx, conn => sqlx::query_as("
+        SELECT p.state, p.serving_sha256 FROM plugin p WHERE p.id = $1")
+        .bind(row.id)
+        .fetch_optional(conn)
+        .await)?;
     let updated: PluginRow = on!(tx, conn => sqlx::query_as("
         UPDATE plugin
         SET state = $2, reason = $3, serving_sha256 = $4, before_sha256 = $5, waiting_sha256 = $6, removed_at = $7,
@@ -157,7 +163,10 @@ pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<Plug
         .bind(&row.waiting_sha256).bind(row.removed_at).bind(now)
         .fetch_one(conn)
         .await)?;
+    let begins = before
+        .is_none_or(|(state, serving)| state != PluginState::Active || serving != updated.serving_sha256);
     if updated.state == PluginState::Active
+        && begins
         && let Some(serving) = &updated.serving_sha256
     {
         organizations::configure_again(tx, updated.id, serving, now).await?;

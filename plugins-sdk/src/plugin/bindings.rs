@@ -45,6 +45,18 @@ pub mod configuration {
     });
 }
 
+pub mod migration {
+    wit_bindgen::generate!({
+        inline: "package heddle:sdk; world migration { export heddle:plugin/migration@1.0.0; }",
+        path: ["../wit/common", "../wit/host", "../wit/plugin"],
+        world: "heddle:sdk/migration",
+        with: { "heddle:common/types@1.0.0": crate::bindings::heddle::common::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_migration",
+    });
+}
+
 pub mod actions {
     wit_bindgen::generate!({
         inline: "package heddle:sdk; world actions { export heddle:plugin/actions@1.0.0; }",

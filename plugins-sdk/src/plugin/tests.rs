@@ -44,7 +44,7 @@ impl Plugin for Greeter {
     }
 }
 
-register_plugin!(Greeter: actions, triggers, tools, hooks, configuration);
+register_plugin!(Greeter: actions, triggers, tools, hooks, configuration, migration);
 
 fn host<'a>() -> FakeHost<'a> {
     FakeHost::new(|target, _, _| {

@@ -47,7 +47,7 @@ async fn a_plugin_says_whether_it_can_work() {
     let mut call = lab.call();
     call.settings = json!({ "emit-in-check": "plugin.scripted.done" });
     let refused = lab.plugin.check(&call).await.unwrap_err();
-    assert!(refused.to_string().contains("a check emits no events"), "{refused}");
+    assert!(refused.to_string().contains("a check or a migration emits no events"), "{refused}");
     assert!(lab.services.emitted().is_empty());
     // Nor does it store something.
     call.settings = json!({ "store-in-check": "a" });

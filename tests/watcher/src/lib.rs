@@ -8,7 +8,7 @@ use heddle_sdk::plugin::{
     Action, Cron, Entry, Event, Expected, HookRequest, HookResponse, Host, NewValue, Op, Plugin, Received,
     Timer, When, action,
 };
-use heddle_sdk::{Auth, Fault, FaultExt as _, Method, Request, fault, register_plugin};
+use heddle_sdk::{Auth, Fault, FaultExt as _, Header, Method, Request, fault, register_plugin};
 use serde_json::{Value, json};
 
 /// The guest.
@@ -57,6 +57,25 @@ impl Plugin for Watcher {
         host.set_timers(&timers)
     }
 
+    fn migrate(host: &dyn Host, from_version: &str) -> Result<(), Fault> {
+        write_down(host, format!("migrated from {from_version}"))?;
+        let (lines, _) = log(host)?;
+        // A word in the log says how it goes; what was written before must not stay then.
+        if lines.iter().any(|line| line.ends_with("refuse-migration")) {
+            return Err(fault::invalid("as it was told".to_owned()));
+        }
+        assert!(!lines.iter().any(|line| line.ends_with("trap-migration")), "as it was told");
+        if lines.iter().any(|line| line.ends_with("slow-migration")) {
+            for _ in 0..4_000 {
+                host.kv_set("slow", b"1", None)?;
+            }
+        }
+        if host.emit(&[Event::new("plugin.watcher.seen", json!({}))]).is_ok() {
+            return Err(fault::generic("a migration emits no events".to_owned()));
+        }
+        Ok(())
+    }
+
     fn on_events(host: &dyn Host, trigger: &str, events: &[Received]) -> Result<(), Fault> {
         for event in events {
             let data = &event.payload["data"];
@@ -70,8 +89,12 @@ impl Plugin for Watcher {
                 Some("emit") => {
                     host.emit(&[Event::new("plugin.watcher.seen", json!({ "n": event.seq }))])?;
                 }
-                Some("send") => {
+                Some(does @ ("send" | "send-slowly")) => {
                     let request = Request::new(Method::Post, "/v1/seen".to_owned()).with_json(&event.payload);
+                    let mut request = request;
+                    if does == "send-slowly" {
+                        request.headers.push(Header { name: "accept".to_owned(), value: b"x-slow".to_vec() });
+                    }
                     host.send("api", request, Auth::None)?;
                 }
                 _ => {}
@@ -109,7 +132,7 @@ impl Plugin for Watcher {
     }
 }
 
-register_plugin!(Watcher: configuration, triggers, tools, hooks);
+register_plugin!(Watcher: configuration, migration, triggers, tools, hooks);
 
 fn name(event: &Received) -> String {
     event.payload["name"].as_str().unwrap_or(&event.event_type).to_owned()

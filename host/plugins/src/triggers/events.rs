@@ -15,7 +15,7 @@ use heddle_store::plugins::triggers::{self, TriggerRow};
 use heddle_store::plugins::values::Keeper;
 use heddle_store::{StoredEvent, Tx, events, runs};
 
-use super::ready::{Callee, Ready, What, ready};
+use super::ready::{Callee, Ready, SOON, What, ready};
 use super::{ATTEMPTS_MAX, LEASE, RATE_PAUSE, id_in_chains, is_final, is_unmade, pause, take_call};
 use crate::left_out;
 use crate::operations::Behalf;
@@ -55,6 +55,10 @@ pub(super) async fn hand_over(app: &SharedApp, row: TriggerRow) -> Result<(), Er
         Ready::Later(problem, after) => {
             drop(tx);
             return later(app, &row, app.clock.now() + after, &problem).await;
+        }
+        Ready::Elsewhere(problem) => {
+            drop(tx);
+            return later(app, &row, app.clock.now() + SOON, &problem).await;
         }
     };
     let batch = next(app, &mut tx, &row, &callee).await?;
@@ -147,7 +151,7 @@ async fn call(app: &SharedApp, row: &TriggerRow, callee: &Callee, batch: Batch) 
     .await?;
     let count = batch.events.len();
     let given = batch.events.into_iter().map(given).collect();
-    let call = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
+    let call = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     let calling = callee.plugin.on_events(&call, &row.trigger_id, given);
     let Some(outcome) = begun.during(calling).await else { return Ok(()) };
     ended(app, row, callee, &begun, (count, batch.seq), outcome).await

@@ -8,6 +8,7 @@
 mod configure;
 mod events;
 mod follow;
+mod migrate;
 mod ready;
 pub(crate) mod timers;
 mod view;
@@ -35,6 +36,8 @@ pub(crate) use self::work::work;
 /// Calls of this process at once, and those for one organization.
 const AT_ONCE: usize = 16;
 const OF_ORG: usize = 4;
+/// Of them those that tell settings and take over what other versions stored, which can take minutes.
+const SETTINGS_AT_ONCE: usize = 8;
 /// After so long another process takes what this one took and does not end, although it lives: longer than a call can last.
 const LEASE: TimeDelta = TimeDelta::seconds(180);
 /// Calls of a plugin in one organization by events and timers.
@@ -99,6 +102,10 @@ impl Occasions {
         let of_org = all.iter().filter(|other| other.org == key.org).count();
         // The fewer are free, the fewer one organization gets: a few of them do not take all.
         let free = AT_ONCE.saturating_sub(all.len());
+        let of_settings = all.iter().filter(|other| other.item == Item::Settings).count();
+        if key.item == Item::Settings && of_settings >= SETTINGS_AT_ONCE {
+            return None;
+        }
         if free == 0 || of_org >= (free / 4).clamp(1, OF_ORG) || all.contains(&key) {
             return None;
         }
@@ -162,7 +169,11 @@ mod tests {
         }
         let of_others = places.len() - 3;
         assert_eq!((places.len(), of_others >= 11), (AT_ONCE, true), "others have theirs");
-        places.remove(0);
+        places.truncate(0);
+        let settings = |org: OrgId| Key { org, plugin, item: Item::Settings };
+        places.extend((0..20).filter_map(|_| occasions.place(settings(clock.new_id()))));
+        assert_eq!(places.len(), SETTINGS_AT_ONCE, "settings leave places for events and timers");
+        places.push(occasions.place(key(org, 0)).unwrap());
         assert!(occasions.place(key(org, 1)).is_none(), "it is called for that already");
         places.retain(|place| place.key.org != org);
         assert!(occasions.place(key(org, 0)).is_some());

@@ -13,11 +13,13 @@ use heddle_runtime::{Plugin, PluginCall};
 use heddle_store::Tx;
 use heddle_store::plugins;
 use heddle_store::plugins::organizations::{self, OrganizationRow};
+use heddle_store::plugins::storage::StorageRow;
 use heddle_store::plugins::values::Keeper;
 
 use super::{id_in_chains, pause};
 use crate::index::Index;
 use crate::operations::{Behalf, misfit_of};
+use crate::storage;
 
 /// Whether a plugin can be called.
 pub(crate) enum Ready {
@@ -26,6 +28,8 @@ pub(crate) enum Ready {
     Off,
     /// Not now, and why.
     Later(String, TimeDelta),
+    /// Not in this process, and why; perhaps in another one, or soon.
+    Elsewhere(String),
 }
 
 /// What a plugin is to be called for.
@@ -42,9 +46,22 @@ pub(crate) struct Callee {
     pub(crate) set: OrganizationRow,
     /// The user whose rights calls have.
     pub(crate) author: Caller,
+    /// What the plugin stored in the organization; `None` where it stores nothing.
+    pub(crate) storage: Option<StorageRow>,
 }
 
 impl Callee {
+    /// Which values its calls see.
+    pub(crate) fn generation(&self) -> i64 {
+        self.storage.as_ref().map_or(0, |storage| storage.generation)
+    }
+
+    /// Whether what is stored is in the form of this version, and nobody is bringing it to another.
+    pub(crate) fn stands_at(&self, version: &str) -> bool {
+        let storage = self.storage.as_ref();
+        storage.is_some_and(|storage| storage.version == version && storage.draft_generation.is_none())
+    }
+
     /// A call with the settings of the organization.
     pub(crate) fn call(&self, behalf: Behalf, request_id: String) -> PluginCall {
         PluginCall {
@@ -57,7 +74,7 @@ impl Callee {
     }
 }
 
-const SOON: TimeDelta = TimeDelta::seconds(15);
+pub(super) const SOON: TimeDelta = TimeDelta::seconds(15);
 const LATER: TimeDelta = TimeDelta::minutes(1);
 /// A person has to do something first, and then it is called at once.
 const LONG: TimeDelta = TimeDelta::minutes(10);
@@ -70,7 +87,7 @@ pub(crate) async fn ready(app: &SharedApp, tx: &mut Tx, keeper: Keeper, what: Wh
         None => None,
     };
     let Some(row) = row else {
-        return Ok(Ready::Later("this process does not know the plugin yet".to_owned(), SOON));
+        return Ok(Ready::Elsewhere("this process does not know the plugin yet".to_owned()));
     };
     if row.state == PluginState::Removed {
         return Ok(Ready::Off);
@@ -87,7 +104,7 @@ pub(crate) async fn ready(app: &SharedApp, tx: &mut Tx, keeper: Keeper, what: Wh
         .plugin(id)
         .filter(|plugin| row.serving_sha256.as_deref() == Some(plugin.manifest_sha256()));
     let Some(plugin) = serving else {
-        return Ok(Ready::Later(format!("'{id}' does not serve in this process"), SOON));
+        return Ok(Ready::Elsewhere(format!("'{id}' does not serve in this process")));
     };
     if let Some(misfit) = misfit_of(&plugin, &set.settings) {
         return Ok(Ready::Later(misfit, LONG));
@@ -95,9 +112,15 @@ pub(crate) async fn ready(app: &SharedApp, tx: &mut Tx, keeper: Keeper, what: Wh
     if what == What::Other && set.configure_at.is_some() && set.problem.is_none() {
         return Ok(Ready::Later("its settings come first".to_owned(), pause(1)));
     }
+    let storage = storage::of(tx, &plugin, keeper).await?;
+    if what == What::Other
+        && let Some(problem) = storage::unfit(&plugin, storage.as_ref())
+    {
+        return Ok(Ready::Later(problem, SOON));
+    }
     let me = id_in_chains(keeper.org, keeper.plugin);
     match author(tx, keeper.org, &set, me, id).await? {
-        Ok(author) => Ok(Ready::Yes(Box::new(Callee { keeper, plugin, set, author }))),
+        Ok(author) => Ok(Ready::Yes(Box::new(Callee { keeper, plugin, set, author, storage }))),
         Err(problem) => Ok(Ready::Later(problem, LONG)),
     }
 }

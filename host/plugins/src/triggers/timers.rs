@@ -14,7 +14,7 @@ use heddle_store::plugins::timers::{self, TimerRow};
 use heddle_store::plugins::values::Keeper;
 use serde::{Deserialize, Serialize};
 
-use super::ready::{Callee, Ready, What, ready};
+use super::ready::{Callee, Ready, SOON, What, ready};
 use super::{
     ATTEMPTS_MAX, LEASE, Occasions, RATE_PAUSE, id_in_chains, is_final, is_unmade, pause, take_call,
 };
@@ -218,6 +218,7 @@ pub(super) async fn fire(app: &SharedApp, row: TimerRow) -> Result<(), Error> {
             return Ok(tx.commit().await?);
         }
         Ready::Later(problem, after) => return later(app, &row, after, &problem).await,
+        Ready::Elsewhere(problem) => return later(app, &row, SOON, &problem).await,
     };
     let manifest = callee.plugin.manifest();
     if manifest.trigger(&row.trigger_id).is_none() || manifest.capabilities.schedule.is_none() {
@@ -246,7 +247,7 @@ pub(super) async fn fire(app: &SharedApp, row: TimerRow) -> Result<(), Error> {
         },
     )
     .await?;
-    let call = callee.call(Behalf::of(&begun.step(app)), begun.request_id());
+    let call = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     let calling = callee.plugin.on_schedule(&call, &row.trigger_id, (&row.name, at_ms));
     let Some(outcome) = begun.during(calling).await else { return Ok(()) };
     ended(app, &row, &callee, &begun, outcome).await

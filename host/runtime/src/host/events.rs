@@ -12,7 +12,7 @@ use crate::bindings::heddle::common::types;
 use crate::bindings::plugin::heddle::plugin::events;
 use crate::egress::declared::few;
 use crate::limits::{DEDUP_KEY_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_MAX};
-use crate::reach::OfPlugin;
+use crate::reach::{OfPlugin, Own};
 use crate::services::Emitted;
 use crate::state::State;
 
@@ -34,8 +34,8 @@ impl State {
         self.waits();
         let plugin = self.reach.of_plugin()?;
         take(&mut plugin.plugin.spent.events, events.len())?;
-        if plugin.plugin.is_check {
-            return Err(plugin.refuse("read-only", "a check emits no events"));
+        if plugin.plugin.own != Own::All {
+            return Err(plugin.refuse("read-only", "a check or a migration emits no events"));
         }
         let (mut asked, mut schemas) = (Vec::with_capacity(events.len()), HashMap::new());
         for event in events {

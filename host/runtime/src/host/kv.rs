@@ -5,10 +5,9 @@ use heddle_core::fault::{Fault, FaultKind};
 use crate::bindings::heddle::common::types;
 use crate::bindings::plugin::heddle::plugin::kv;
 use crate::limits::{
-    KV_CALLS_MAX, KV_CURSOR_BYTES_MAX, KV_KEY_BYTES_MAX, KV_LIST_MAX, KV_OPS_MAX, KV_TTL_SECS_MAX,
-    KV_VALUE_BYTES_MAX, KV_WRITTEN_BYTES_MAX,
+    KV_CURSOR_BYTES_MAX, KV_KEY_BYTES_MAX, KV_LIST_MAX, KV_OPS_MAX, KV_TTL_SECS_MAX, KV_VALUE_BYTES_MAX,
 };
-use crate::reach::OfPlugin;
+use crate::reach::{OfPlugin, Own};
 use crate::services::{KvChange, KvEntry, KvExpected, KvOp, KvPage};
 use crate::state::State;
 
@@ -84,14 +83,15 @@ impl State {
         self.waits();
         let mut plugin = self.reach.of_plugin()?;
         take(&mut plugin)?;
-        if plugin.plugin.is_check {
+        if plugin.plugin.own == Own::Nothing {
             return Err(plugin.refuse("read-only", "a check changes no storage"));
         }
         let ops = checked(ops)?;
         if ops.is_empty() {
             return Ok(true);
         }
-        take_bytes(&mut plugin.plugin.spent.kv_bytes, &ops)?;
+        let (_, bytes_max) = plugin.plugin.own.kv_budget();
+        take_bytes(&mut plugin.plugin.spent.kv_bytes, &ops, bytes_max)?;
         plugin.plugin.services.kv_apply(&plugin.of(), ops).await
     }
 
@@ -113,14 +113,14 @@ impl State {
 }
 
 /// Takes the keys and values that are set from the bytes that a call may write.
-fn take_bytes(spent: &mut usize, ops: &[KvOp]) -> Result<(), Fault> {
+fn take_bytes(spent: &mut usize, ops: &[KvOp], bytes_max: usize) -> Result<(), Fault> {
     let bytes = |op: &KvOp| match &op.change {
         KvChange::Set { value, .. } => op.key.len() + value.len(),
         KvChange::Delete => 0,
     };
     *spent = spent.saturating_add(ops.iter().map(bytes).sum());
-    if *spent > KV_WRITTEN_BYTES_MAX {
-        let message = format!("a call may write {KV_WRITTEN_BYTES_MAX} bytes to its storage");
+    if *spent > bytes_max {
+        let message = format!("a call may write {bytes_max} bytes to its storage");
         return Err(Fault::new(FaultKind::Generic, message).with_code("kv-budget"));
     }
     Ok(())
@@ -129,10 +129,11 @@ fn take_bytes(spent: &mut usize, ops: &[KvOp]) -> Result<(), Fault> {
 /// Takes one use of the storage from the budget of the call. Only a plugin with the capability comes here: its imports were
 /// checked when it was linked.
 fn take(plugin: &mut OfPlugin<'_>) -> Result<(), Fault> {
+    let (uses_max, _) = plugin.plugin.own.kv_budget();
     let spent = &mut plugin.plugin.spent.kv;
-    if *spent >= KV_CALLS_MAX {
+    if *spent >= uses_max {
         let message =
-            format!("a call may use its storage {KV_CALLS_MAX} times; put changes together in 'transact'");
+            format!("a call may use its storage {uses_max} times; put changes together in 'transact'");
         return Err(Fault::new(FaultKind::Generic, message).with_code("kv-budget"));
     }
     *spent += 1;
@@ -200,6 +201,7 @@ fn to_guest(page: KvPage) -> kv::Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KV_WRITTEN_BYTES_MAX;
 
     fn set(key: &str, bytes: usize, ttl_s: Option<u32>) -> kv::Op {
         let change = kv::Change::Set(kv::NewValue { value: vec![0; bytes], ttl_s });
@@ -231,10 +233,13 @@ mod tests {
         let ops = checked(ops.collect()).unwrap();
         let rounds = KV_WRITTEN_BYTES_MAX / (KV_OPS_MAX * 65_536);
         for _ in 0..rounds {
-            take_bytes(&mut spent, &ops).unwrap();
+            take_bytes(&mut spent, &ops, KV_WRITTEN_BYTES_MAX).unwrap();
         }
         assert_eq!(spent, KV_WRITTEN_BYTES_MAX);
         let more = checked(vec![set("a", 0, None)]).unwrap();
-        assert_eq!(take_bytes(&mut spent, &more).unwrap_err().code.as_deref(), Some("kv-budget"));
+        assert_eq!(
+            take_bytes(&mut spent, &more, KV_WRITTEN_BYTES_MAX).unwrap_err().code.as_deref(),
+            Some("kv-budget")
+        );
     }
 }

@@ -5,7 +5,7 @@ use heddle_core::fault::{Fault, FaultKind};
 use crate::bindings::heddle::common::types;
 use crate::bindings::plugin::heddle::plugin::schedule;
 use crate::limits::{TIMER_CHANGES_MAX, TIMER_NAME_BYTES_MAX, TIMER_TEXT_BYTES_MAX};
-use crate::reach::OfPlugin;
+use crate::reach::{OfPlugin, Own};
 use crate::services::{StandingTimer, Timer, TimerTimes};
 use crate::state::State;
 
@@ -74,8 +74,8 @@ impl State {
 /// Takes changes from the budget of the call, before anything of them is looked at: those that are refused count, too.
 fn take(plugin: &mut OfPlugin<'_>, changes: usize) -> Result<(), Fault> {
     spend(plugin, changes)?;
-    if plugin.plugin.is_check {
-        return Err(plugin.refuse("read-only", "a check changes no timers"));
+    if plugin.plugin.own != Own::All {
+        return Err(plugin.refuse("read-only", "a check or a migration changes no timers"));
     }
     Ok(())
 }

@@ -206,7 +206,7 @@ impl Lab {
         effect: ActionEffect,
         guest: Guest,
     ) -> Result<Value, CallError> {
-        let asked = Asked { phase: phase(effect), effect, is_check: false, params_bytes: 0 };
+        let asked = Asked { phase: phase(effect), effect, own: Own::All, params_bytes: 0 };
         let output = self.plugin.output("act", "the action 'act'".to_owned()).await?;
         self.plugin.call_and_judge(call, asked, guest, output).await
     }
@@ -510,7 +510,7 @@ async fn what_the_host_hands_over_counts_as_answered() {
         .boxed()
     });
     let (phase, effect) = (Phase::Read, ActionEffect::Read);
-    let asked = Asked { phase, effect, is_check: false, params_bytes: 30 };
+    let asked = Asked { phase, effect, own: Own::All, params_bytes: 30 };
     let call = call_of(lab.org);
     let until = Instant::now() + Duration::from_secs(20);
     let (_, account) = lab.plugin.call(&call, (asked, until), read, convert::action_output).await.unwrap();
@@ -559,7 +559,7 @@ async fn a_check_changes_nothing() {
         .boxed()
     });
     let (phase, effect) = (Phase::Probe, ActionEffect::Read);
-    let asked = Asked { phase, effect, is_check: true, params_bytes: 0 };
+    let asked = Asked { phase, effect, own: Own::Nothing, params_bytes: 0 };
     let call = call_of(lab.org);
     let until = Instant::now() + Duration::from_secs(20);
     lab.plugin.call(&call, (asked, until), change, convert::action_output).await.unwrap();

@@ -84,7 +84,8 @@ async fn every_table_of_the_migrations_is_there_after_those_it_refers_to() {
     assert!(position("controller") < position("change"));
     assert!(tables.iter().all(|table| !table.name.starts_with('_')));
     let migrations: String = crate::db::migration_texts();
-    assert_eq!(migrations.matches("CREATE TABLE ").count(), tables.len());
+    let dropped = migrations.matches("DROP TABLE ").count();
+    assert_eq!(migrations.matches("CREATE TABLE ").count() - dropped, tables.len());
 }
 
 on_both! {

@@ -129,7 +129,8 @@ pub async fn to_configure(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec
         .await)?)
 }
 
-/// Has a plugin told of its settings again in every organization that uses it, unless this package was told of them.
+/// Has a plugin told of its settings again in every organization that uses it, unless this package was told of them and no
+/// other is being told, and nothing kept it from taking them.
 pub(super) async fn configure_again(
     tx: &mut Tx,
     plugin: PluginUid,
@@ -140,7 +141,8 @@ pub(super) async fn configure_again(
         tx,
         sqlx::query(
             "UPDATE plugin_organization SET configure_at = $3, configure_owner = NULL, problem = NULL
-            WHERE plugin_uid = $1 AND is_enabled AND configured NOT LIKE $2 || ':%'"
+            WHERE plugin_uid = $1 AND is_enabled
+                AND (configured NOT LIKE $2 || ':%' OR configure_at IS NOT NULL OR problem IS NOT NULL)"
         )
         .bind(plugin)
         .bind(manifest_sha256)
@@ -165,6 +167,19 @@ pub async fn claim(tx: &mut Tx, row: &OrganizationRow, owner: ProcessId, until: 
         .bind(owner)
     );
     Ok(rows == 1)
+}
+
+/// Whether settings that were claimed still are: nobody set them anew, no other process took them, and no other package
+/// serves since. They stay so until the transaction ends.
+pub async fn is_claimed(tx: &mut Tx, row: &OrganizationRow) -> Result<bool> {
+    let Some(until) = row.configure_at else { return Ok(false) };
+    let found: Option<OrganizationRow> = of(row.org_id, row.plugin_uid)
+        .and_bind("o.id = ?", Bind::Id(row.id.0))
+        .and_bind("o.revision = ?", Bind::Number(row.revision))
+        .and_bind("o.configure_at = ?", Bind::Time(until))
+        .one_locked(tx, "o")
+        .await?;
+    Ok(found.is_some())
 }
 
 /// Has settings told at once that processes that are gone had taken.

@@ -3,9 +3,10 @@ use heddle_core::{Clock, ProcessId};
 use serde_json::json;
 
 use super::organizations::{self, OrganizationRow, SecretRow};
+use super::storage;
 use super::timers::{self, TimerRow};
 use super::triggers::{self, Wanted};
-use super::values::{self, Keeper, ValueRow};
+use super::values::{self, Generation, Keeper, ValueRow};
 use super::*;
 use crate::testing::{World, on_both};
 
@@ -71,12 +72,12 @@ fn value(name: &str, bytes: &[u8], expires_at: Option<Timestamp>) -> ValueRow {
 
 async fn names(
     tx: &mut Tx,
-    keeper: Keeper,
+    of: Generation,
     behind: (&str, Option<&str>),
     limit: u32,
     now: Timestamp,
 ) -> Result<Vec<String>> {
-    let found = values::list(tx, keeper, behind, limit, now).await?;
+    let found = values::list(tx, of, behind, limit, now).await?;
     Ok(found.into_iter().map(|one| one.name).collect())
 }
 
@@ -161,21 +162,22 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         insert(&mut tx, &row).await.unwrap();
         let (in_a, in_b) = (Keeper { org: a.org, plugin: row.id }, Keeper { org: b.org, plugin: row.id });
+        let (ours, theirs) = (Generation { keeper: in_a, number: 0 }, Generation { keeper: in_b, number: 0 });
         let now = a.clock.now();
         let later = now + chrono::TimeDelta::seconds(10);
         let some = ["a/1", "a/2", "A/3", "b"].map(|name| value(name, b"xyz", None));
-        values::put(&mut tx, in_a, &some, now).await.unwrap();
-        values::put(&mut tx, in_a, &[value("a/4", b"", Some(later)), value("b", b"zzz", None)], now).await.unwrap();
-        assert_eq!(names(&mut tx, in_a, ("a/", None), 2, now).await.unwrap(), ["a/1", "a/2"]);
-        assert_eq!(names(&mut tx, in_a, ("a/", Some("a/2")), 9, now).await.unwrap(), ["a/4"]);
-        assert_eq!(names(&mut tx, in_a, ("a/", None), 9, later).await.unwrap(), ["a/1", "a/2"]);
-        assert_eq!(names(&mut tx, in_b, ("", None), 9, now).await.unwrap(), Vec::<String>::new());
-        assert_eq!(values::used_bytes(&mut tx, in_a, now).await.unwrap(), 3 * (64 + 6) + (64 + 4) + (64 + 3));
-        assert_eq!(values::find(&mut tx, in_b, "b", now).await.unwrap(), None);
-        assert_eq!(values::find(&mut tx, in_a, "a/4", later).await.unwrap(), None);
-        let both = values::find_all(&mut tx, in_a, &["b", "a/1", "none"], now).await.unwrap();
+        values::put(&mut tx, ours, &some, now).await.unwrap();
+        values::put(&mut tx, ours, &[value("a/4", b"", Some(later)), value("b", b"zzz", None)], now).await.unwrap();
+        assert_eq!(names(&mut tx, ours, ("a/", None), 2, now).await.unwrap(), ["a/1", "a/2"]);
+        assert_eq!(names(&mut tx, ours, ("a/", Some("a/2")), 9, now).await.unwrap(), ["a/4"]);
+        assert_eq!(names(&mut tx, ours, ("a/", None), 9, later).await.unwrap(), ["a/1", "a/2"]);
+        assert_eq!(names(&mut tx, theirs, ("", None), 9, now).await.unwrap(), Vec::<String>::new());
+        assert_eq!(values::used_bytes(&mut tx, ours, now).await.unwrap(), 3 * (64 + 6) + (64 + 4) + (64 + 3));
+        assert_eq!(values::find(&mut tx, theirs, "b", now).await.unwrap(), None);
+        assert_eq!(values::find(&mut tx, ours, "a/4", later).await.unwrap(), None);
+        let both = values::find_all(&mut tx, ours, &["b", "a/1", "none"], now).await.unwrap();
         assert_eq!(both.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a/1", "b"]);
-        values::remove(&mut tx, in_a, &["b", "none"]).await.unwrap();
+        values::remove(&mut tx, ours, &["b", "none"]).await.unwrap();
         assert_eq!(values::forget_expired(&mut tx, later, 10).await.unwrap(), 1);
         assert_eq!(values::forget_removed(&mut tx, later, 10).await.unwrap(), 0);
         let removed = PluginRow { state: PluginState::Removed, removed_at: Some(now), ..row.clone() };
@@ -189,6 +191,82 @@ on_both! {
         assert_eq!(values::note_emitted(&mut tx, in_a, &keys(&["k", "l"]), later).await.unwrap(), ["l"]);
         assert_eq!(values::note_emitted(&mut tx, in_b, &keys(&["k"]), now).await.unwrap(), ["k"]);
         assert_eq!(values::trim_emitted(&mut tx, later, 10).await.unwrap(), 2);
+    }
+
+    async fn a_draft_takes_the_place_of_the_storage_and_what_was_there_is_kept(db) {
+        let world = World::new(&db, "a").await;
+        let row = plugin(&world.clock, "acme-one");
+        let keeper = Keeper { org: world.org, plugin: row.id };
+        let generation = |number| Generation { keeper, number };
+        let now = world.clock.now();
+        let later = now + TimeDelta::days(7);
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        assert_eq!(storage::find(&mut tx, keeper).await.unwrap(), None);
+        let opened = storage::open(&mut tx, keeper, "1.0.0").await.unwrap();
+        assert_eq!(storage::open(&mut tx, keeper, "9.0.0").await.unwrap(), opened, "it stays as it is");
+        assert!(storage::is_empty(&mut tx, opened.living(), now).await.unwrap());
+        let some = ["a", "b", "c"].map(|name| value(name, b"old", None));
+        values::put(&mut tx, generation(0), &some, now).await.unwrap();
+        assert!(!storage::is_empty(&mut tx, opened.living(), now).await.unwrap());
+
+        // Begun twice: the first process was killed, and what it had copied goes.
+        let first = storage::begin(&mut tx, keeper, now).await.unwrap();
+        let copied = storage::copy(&mut tx, first.living(), 1, ("", 2)).await.unwrap();
+        assert_eq!((first.draft_generation, copied.as_deref()), (Some(1), Some("b")));
+        let second = storage::begin(&mut tx, keeper, now).await.unwrap();
+        assert_eq!(second.draft_generation, Some(2));
+        for (after, last) in [("", Some("b")), ("b", Some("c")), ("c", None)] {
+            let copied = storage::copy(&mut tx, second.living(), 2, (after, 2)).await.unwrap();
+            assert_eq!(copied.as_deref(), last);
+        }
+        assert_eq!(storage::sweep(&mut tx, now - TimeDelta::seconds(1), 9).await.unwrap(), 0, "calls may see them yet");
+        assert_eq!(storage::sweep(&mut tx, now, 9).await.unwrap(), 2);
+        values::put(&mut tx, generation(2), &[value("a", b"new", None)], now).await.unwrap();
+        assert!(!storage::finish(&mut tx, generation(1), "2.0.0", (later, now)).await.unwrap(), "that one was given up");
+        assert!(storage::finish(&mut tx, generation(2), "2.0.0", (later, now)).await.unwrap());
+        let stands = storage::find(&mut tx, keeper).await.unwrap().unwrap();
+        assert_eq!((stands.version.as_str(), stands.kept_version.as_deref()), ("2.0.0", Some("1.0.0")));
+        let of = async |tx: &mut Tx, number| values::find(tx, generation(number), "a", now).await.unwrap().map(|row| row.bytes);
+        assert_eq!(of(&mut tx, stands.generation).await.unwrap(), b"new");
+
+        assert_eq!(stands.migrated_to.as_deref(), Some("2.0.0"));
+        storage::take_over(&mut tx, keeper, ("2.1.0", Some("2.0.0"))).await.unwrap();
+        assert!(storage::put_back(&mut tx, keeper, now).await.unwrap());
+        let back = storage::find(&mut tx, keeper).await.unwrap().unwrap();
+        assert_eq!((back.version.as_str(), back.generation, back.last_generation), ("1.0.0", 0, 2));
+        assert_eq!(of(&mut tx, 0).await.unwrap(), b"old");
+        assert_eq!(storage::sweep(&mut tx, now, 9).await.unwrap(), 3, "what the newer version stored");
+        assert_eq!(storage::sweep(&mut tx, now, 9).await.unwrap(), 0);
+        assert_eq!(storage::find(&mut tx, keeper).await.unwrap().unwrap().sweep_at, None);
+        storage::begin(&mut tx, keeper, now).await.unwrap();
+        storage::give_up(&mut tx, generation(3), now).await.unwrap();
+        assert_eq!(storage::find(&mut tx, keeper).await.unwrap().unwrap().draft_generation, None);
+        // Attempts that fail again and again leave nothing behind, and put off no sweep.
+        let early = now - TimeDelta::seconds(60);
+        let failing = storage::begin(&mut tx, keeper, early).await.unwrap();
+        storage::copy(&mut tx, failing.living(), 4, ("", 9)).await.unwrap();
+        assert_eq!(storage::forget_draft(&mut tx, generation(4), 9).await.unwrap(), 0, "it is under way");
+        storage::give_up(&mut tx, generation(4), later).await.unwrap();
+        assert_eq!(storage::forget_draft(&mut tx, generation(4), 2).await.unwrap(), 2);
+        assert_eq!(storage::forget_draft(&mut tx, generation(4), 2).await.unwrap(), 1);
+        assert_eq!(storage::forget_draft(&mut tx, generation(0), 2).await.unwrap(), 0, "that is the storage");
+        let stands = storage::begin(&mut tx, keeper, later).await.unwrap();
+        assert_eq!((stands.draft_generation, stands.sweep_at < Some(later)), (Some(5), true));
+        storage::give_up(&mut tx, generation(5), later).await.unwrap();
+
+        // What was kept long enough goes, some at a time, and nobody returns to it meanwhile.
+        storage::begin(&mut tx, keeper, now).await.unwrap();
+        assert!(storage::finish(&mut tx, generation(6), "2.0.0", (later, now)).await.unwrap());
+        assert_eq!(storage::forget_kept(&mut tx, now, 9).await.unwrap(), 0);
+        assert_eq!(storage::forget_kept(&mut tx, later, 2).await.unwrap(), 2);
+        let going = storage::find(&mut tx, keeper).await.unwrap().unwrap();
+        assert_eq!((going.kept_version.as_ref(), going.kept_generation), (None, Some(0)));
+        assert!(!storage::put_back(&mut tx, keeper, now).await.unwrap());
+        assert_eq!(storage::find(&mut tx, keeper).await.unwrap().unwrap(), going);
+        assert_eq!(storage::forget_kept(&mut tx, later, 2).await.unwrap(), 1);
+        assert_eq!(storage::forget_kept(&mut tx, later, 2).await.unwrap(), 0);
+        assert_eq!(storage::find(&mut tx, keeper).await.unwrap().unwrap().kept_generation, None);
     }
 
     async fn a_trigger_goes_on_where_it_stood_and_is_taken_by_one_process(db) {
@@ -294,6 +372,19 @@ on_both! {
         let active = |serving: &str| PluginRow {
             state: PluginState::Active, serving_sha256: Some(serving.to_owned()), ..row.clone()
         };
+        update(&mut tx, &active("aa"), now).await.unwrap();
+        let again = organizations::to_configure(&mut tx, now, 9).await.unwrap();
+        assert_eq!((again.len(), again[0].problem.as_deref()), (1, None), "it did not take them");
+        assert!(organizations::configured(&mut tx, &again[0], "aa:1", (Some("why"), None)).await.unwrap());
+        update(&mut tx, &active("aa"), now).await.unwrap();
+        assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty(), "nothing began to serve");
+        let off = PluginRow { state: PluginState::Disabled, ..active("aa") };
+        update(&mut tx, &off, now).await.unwrap();
+        assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty());
+        update(&mut tx, &active("aa"), now).await.unwrap();
+        let again = organizations::to_configure(&mut tx, now, 9).await.unwrap().remove(0);
+        assert!(organizations::configured(&mut tx, &again, "aa:1", (None, None)).await.unwrap());
+        update(&mut tx, &off, now).await.unwrap();
         update(&mut tx, &active("aa"), now).await.unwrap();
         assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty(), "it was told");
         update(&mut tx, &active("bb"), now).await.unwrap();
