@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plugin::{
-    Action, EventType, EventsCapability, FabricCapability, Hook, HttpTarget, KvCapability, PermissionRule,
-    ScheduleCapability, Secrets, Tool, Trigger,
+    Action, ConnectionTemplate, EventType, EventsCapability, FabricCapability, Hook, HttpTarget,
+    KvCapability, PermissionRule, ScheduleCapability, Secrets, Tool, Trigger,
 };
 
 /// What a package is.
@@ -96,6 +96,9 @@ pub struct Manifest {
     /// Of a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// Of a plugin: Connections that it proposes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<ConnectionTemplate>,
 }
 
 impl Manifest {

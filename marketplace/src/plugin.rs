@@ -2,6 +2,7 @@
 //! storage, permissions, actions, triggers, tools and hooks. The rules are in `plugin_rules.rs`.
 
 mod occasions;
+mod templates;
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +17,7 @@ use crate::session_rules;
 pub use self::occasions::{
     Hook, HookEncoding, HookScheme, HookSignature, HookTimestamp, SignedPart, Tool, Trigger,
 };
+pub use self::templates::ConnectionTemplate;
 
 /// Bytes that a plugin keeps for one organization when its manifest names no number: 1 MiB.
 pub const KV_BYTES_DEFAULT: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! Rules for what only plugins declare, and for what a package of the other kind has no use for.
 
 mod occasions;
+mod templates;
 
 use std::collections::HashSet;
 
@@ -53,6 +54,7 @@ fn check_adapter(manifest: &Manifest) -> Result<(), PackageError> {
         ("triggers", !manifest.triggers.is_empty()),
         ("tools", !manifest.tools.is_empty()),
         ("hooks", !manifest.hooks.is_empty()),
+        ("templates", !manifest.templates.is_empty()),
     ];
     refuse_other(keys, Kind::Adapter, "leave it out, or write the kind 'plugin'")?;
     if matches!(has.secrets, Secrets::Declared(_)) {
@@ -82,7 +84,8 @@ fn check_plugin(manifest: &Manifest) -> Result<(), PackageError> {
     check_kv(manifest)?;
     check_permissions(manifest)?;
     check_actions(manifest)?;
-    occasions::check(manifest)
+    occasions::check(manifest)?;
+    templates::check(manifest)
 }
 
 fn refuse_other<const N: usize>(

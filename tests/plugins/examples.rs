@@ -24,7 +24,7 @@ fn folder(id: &str) -> PathBuf {
 
 /// A server with one of the plugins in use.
 struct Lab {
-    _server: Server,
+    server: Server,
     api: Api,
     services: Services,
     id: &'static str,
@@ -51,7 +51,7 @@ impl Lab {
         let adapters = Adapters::Of(adapters.iter().map(|&id| id.to_owned()).collect());
         let server = Server::start_with(database, keys.options().serving(adapters)).await;
         let api = server.set_up().await;
-        let lab = Self { _server: server, api, services, id };
+        let lab = Self { server, api, services, id };
         send(&lab.api, &lab.archive(&keys)).await.expect_status(201);
         let path = |rest: &str| format!("/plugins/{id}/{rest}");
         let asked = lab.api.get(&path("consent")).await.expect_status(200).body;
@@ -237,6 +237,41 @@ on_both! {
         // A person closed this one in Zammad.
         lab.services.kept().tickets.get_mut(&8).unwrap().state = String::from("closed");
         assert_eq!(open("switch-4", "again").await["ticket_id"], 10);
+    }
+}
+
+on_both! {
+    async fn a_connection_that_a_plugin_proposes_is_in_the_catalogue_and_can_be_created(database: Database) {
+        let settings = json!({ "zammad-url": "here", "customer": "noc@example.net" });
+        let lab = Lab::start(database, "ticket-desk", settings, Some(("token", ZAMMAD_TOKEN))).await;
+        let api = &lab.api;
+        let proposed = async |api: &Api, query: &str| {
+            let catalog = api.get(&format!("/fabric/catalog{query}")).await.expect_status(200).body;
+            catalog["templates"].as_array().unwrap().clone()
+        };
+        let all = proposed(api, "").await;
+        assert_eq!((all.len(), &all[0]["id"], &all[0]["tier"]), (1, &json!("plugin.ticket-desk.outages"), &json!("plugin")));
+        assert_eq!(proposed(api, "?search=offline%20device").await, all);
+        assert_eq!(proposed(api, "?search=cheese").await, Vec::<Value>::new());
+        assert_eq!(proposed(api, "?owner=openwrt").await, Vec::<Value>::new());
+        let made = api.post("/fabric/connections", &all[0]["connection"]).await.expect_status(201).body;
+        assert_eq!((&made["state"], &made["name"]), (&json!("enabled"), &json!("Tickets for outages")), "{made}");
+        let id = made["id"].as_str().unwrap();
+        let event = json!({ "payload": {
+            "device_id": "0192f0c1-2b7a-7cc0-8000-000000000001", "controller_id": "0192f0c1-2b7a-7cc0-8000-000000000002",
+            "site_id": null, "name": "switch-3",
+        } });
+        let tried = api.post(&format!("/fabric/connections/{id}/test"), &event).await.expect_status(200).body;
+        assert_eq!(lab.services.kept().tickets[&7].title, "switch-3 is offline", "{tried}");
+
+        // Whoever may not use its operations does not see it, and nobody does where the plugin is off.
+        let me = api.get("/auth/me").await.expect_status(200).body;
+        let org = me["organization_id"].as_str().unwrap();
+        let (_, viewer) = crate::fixtures::member(&lab.server, org, heddle_core::Role::Viewer, "vic").await;
+        assert_eq!(proposed(&viewer, "").await, Vec::<Value>::new());
+        let off = json!({ "enabled": false, "settings": { "zammad-url": lab.services.url, "customer": "noc@example.net" } });
+        api.put("/plugins/ticket-desk/organization", &off).await.expect_status(200);
+        assert_eq!(proposed(api, "").await, Vec::<Value>::new());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The catalogue: operations, events, what starts steps, and operations as tools for language models.
+//! The catalogue: operations, events, what starts steps, Connections that are proposed, and operations as tools for language models.
 
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Example, Operation, schema_of};
+use super::operation::{Declaration, Example, Operation, Template, schema_of};
 use super::operations::Operations;
 use super::provided::OfferedIn;
+use super::templates;
 
 /// Of how many operations the schemas are shown at once.
 const WHOLE_MAX: usize = 200;
@@ -35,6 +36,9 @@ struct Catalog {
     events: Vec<TypeView>,
     /// What `{{trigger.…}}` and `{{event.…}}` are, by what starts the steps.
     triggers: Vec<Trigger>,
+    /// Connections that plugins propose, whose operations the caller could use. One is created by sending its `connection` to
+    /// `POST /fabric/connections`, with or without changes.
+    templates: Vec<Template>,
     /// The operations whose schemas are shown, in the form in which tools are described to language models.
     ai_tools: Vec<Tool>,
 }
@@ -76,10 +80,10 @@ struct Whole {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CatalogQuery {
-    /// Only operations whose id or title has all of these words.
+    /// Only operations and templates whose id or title has all of these words.
     #[schemars(length(max = 200))]
     search: Option<String>,
-    /// Only operations of this module, vendor or plugin.
+    /// Only operations and templates of this module, vendor or plugin.
     #[schemars(length(max = 100))]
     owner: Option<String>,
     /// Only operations of this kind.
@@ -139,7 +143,7 @@ pub(super) fn routes() -> Routes {
             "/fabric/catalog",
             Access::Member,
             catalog,
-            doc("Operations that the caller could use in steps, events, what starts steps, and operations as tools for language models").named("get_fabric_catalog")
+            doc("Operations that the caller could use in steps, events, what starts steps, Connections that plugins propose, and operations as tools for language models").named("get_fabric_catalog")
                 .query::<CatalogQuery>()
                 .answers::<Catalog>(200),
         )
@@ -155,14 +159,17 @@ pub(super) fn routes() -> Routes {
 
 impl CatalogQuery {
     fn fits(&self, words: &[String], declaration: &Declaration) -> bool {
-        let has_words = || {
-            let text = format!("{} {}", declaration.id, declaration.title).to_lowercase();
-            words.iter().all(|word| text.contains(word))
-        };
-        self.owner.as_ref().is_none_or(|owner| *owner == declaration.owner)
+        self.names(words, (&declaration.owner, &declaration.id, &declaration.title))
             && self.kind.is_none_or(|kind| kind == declaration.kind)
             && self.danger.is_none_or(|danger| danger == declaration.danger)
-            && (words.is_empty() || has_words())
+    }
+
+    fn names(&self, words: &[String], (owner, id, title): (&str, &str, &str)) -> bool {
+        let has_words = || {
+            let text = format!("{id} {title}").to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        self.owner.as_ref().is_none_or(|wanted| wanted == owner) && (words.is_empty() || has_words())
     }
 }
 
@@ -222,7 +229,9 @@ async fn catalog(
             payload_schema: event.payload_schema(),
         })
         .collect();
-    Ok(Answer(Catalog { operations, events, triggers: triggers(), ai_tools }))
+    let mut templates = templates::offered(&app, &caller, &here).await?;
+    templates.retain(|one| query.names(&words, (&one.owner, &one.id, &one.title)));
+    Ok(Answer(Catalog { operations, events, triggers: triggers(), templates, ai_tools }))
 }
 
 async fn operation(

@@ -111,7 +111,7 @@ impl From<WantedState> for ConnectionState {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewConnection")]
-struct NewBody {
+pub(crate) struct NewBody {
     /// Made from the event when absent.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
@@ -137,6 +137,20 @@ struct NewBody {
     state: Option<WantedState>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
+}
+
+impl NewBody {
+    /// What can be said of it without its event and its operations.
+    pub(crate) fn checked(&self, app: &App) -> Result<(), Error> {
+        let mut checks = Checks::default();
+        if let Some(name) = &self.name {
+            checks.name("name", name);
+        }
+        checks.description(self.description.as_deref());
+        check_fields(&mut checks, app, None, Some(&self.conditions), Some(self.cooldown));
+        check_key_length(&mut checks, self.cooldown_key.as_deref());
+        checks.done()
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

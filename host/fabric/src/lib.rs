@@ -34,6 +34,7 @@ mod state;
 pub(crate) mod steps;
 mod suggest;
 mod telling;
+pub mod templates;
 #[cfg(test)]
 mod testing;
 pub(crate) mod trial;

@@ -13,7 +13,23 @@ use heddle_kernel::http::error::Error;
 use heddle_store::connections::ConnectionRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+/// A Connection to begin with.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ConnectionTemplate")]
+pub struct Template {
+    /// Such as `plugin.acme-tickets.outages`.
+    pub id: String,
+    pub tier: OperationTier,
+    /// Id of the plugin.
+    pub owner: String,
+    pub title: String,
+    /// What it is good for, and what to change first.
+    pub description: String,
+    /// A body for `POST /fabric/connections`.
+    pub connection: Map<String, Value>,
+}
 
 /// An operation in the catalogue.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::connections::{refuse_more_of_pattern, require_fit};
 use super::kinds::{Kind as _, Schedules};
-use super::operation::{Operation, StepCall, StepError};
+use super::operation::{Operation, StepCall, StepError, Template};
 use super::operations::{Operations, Registry};
 use crate::author::author_of;
 use crate::declarations::CONNECTION_RECOVERED;
@@ -38,6 +38,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Whose an operation is that some organizations only have; `None` for one that all have. Its id alone says it: the
     /// operation need not exist.
     fn owner_of<'a>(&self, operation: &'a str) -> Option<&'a str>;
+    /// The Connections that are proposed in an organization, whether this process has their operations or not.
+    async fn templates(&self, app: &App, tx: &mut Tx, org: OrgId) -> Result<Vec<Template>, Error>;
 }
 
 /// Names the provider. It is named once, before any request.

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use heddle_core::event::Priority;
 use heddle_core::interned;
+use heddle_core::operation::OperationTier;
 use heddle_core::plugin::{PackageOrigin, PluginState};
 use heddle_core::{OrgId, Role};
+use heddle_fabric::operation::Template;
 use heddle_fabric::provided::Provider;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::manifest::Manifest;
-use heddle_marketplace::plugin::operation_id;
+use heddle_marketplace::plugin::{ConnectionTemplate, operation_id};
 use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
 use semver::Version;
@@ -161,6 +163,17 @@ pub async fn was_sent(app: &App, manifest_sha256: &str) -> Result<bool, Error> {
     Ok(plugins::find_version(&mut app.db.single().await?, manifest_sha256).await?.is_some())
 }
 
+fn template(manifest: &Manifest, one: &ConnectionTemplate) -> Template {
+    Template {
+        id: operation_id(&manifest.id, &one.id),
+        tier: OperationTier::Plugin,
+        owner: manifest.id.clone(),
+        title: one.title.clone(),
+        description: one.description.clone(),
+        connection: one.connection.as_object().cloned().unwrap_or_default(),
+    }
+}
+
 /// Operations of active plugins are offered where an organization has switched the plugin on.
 pub(crate) struct Switched;
 
@@ -176,6 +189,16 @@ impl Provider for Switched {
             ids.map(|id| operation_id(&manifest.id, id)).collect::<Vec<_>>()
         });
         Ok(operations.collect())
+    }
+
+    async fn templates(&self, app: &App, tx: &mut Tx, org: OrgId) -> Result<Vec<Template>, Error> {
+        let switched_on = organizations::switched_on(tx, org).await?;
+        let all = Index::of(app).all();
+        let manifests = switched_on.iter().filter_map(|plugin| all.get(plugin)?.serving());
+        let of = |manifest: &Arc<Manifest>| {
+            manifest.templates.iter().map(|one| template(manifest, one)).collect::<Vec<_>>()
+        };
+        Ok(manifests.flat_map(of).collect())
     }
 
     fn owner_of<'a>(&self, operation: &'a str) -> Option<&'a str> {

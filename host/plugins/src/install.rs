@@ -9,6 +9,7 @@ use axum::Json as Answer;
 use axum::body::Bytes;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::plugin::{PackageOrigin, PluginState};
+use heddle_fabric::templates;
 use heddle_inventory::adapters::package_id;
 use heddle_kernel::app::App;
 use heddle_kernel::http::creation::Creation;
@@ -106,7 +107,7 @@ async fn install_opened(
     }
     let one = turns.prepare().await;
     let prepared = match app.runtime.prepare_plugin(package).await {
-        Ok(plugin) => Ok(plugin),
+        Ok(plugin) => checked(app, plugin),
         Err(error) => Err(reason_of(error)?),
     };
     drop(one);
@@ -126,6 +127,17 @@ async fn install_opened(
     };
     apply(app, &mut seen, id, prepared.ok()).await?;
     Ok(answer)
+}
+
+/// Requires that the Connections that the plugin proposes are such as can be created.
+fn checked(app: &App, plugin: Plugin) -> Result<Plugin, (PluginState, String)> {
+    for template in &plugin.manifest().templates {
+        if let Some(problem) = templates::fault(app, &template.connection) {
+            let reason = format!("the connection of template '{}' is not accepted: {problem}", template.id);
+            return Err((PluginState::Checked, reason));
+        }
+    }
+    Ok(plugin)
 }
 
 /// Notes that the catalogue vouches for a package that a person had sent before.

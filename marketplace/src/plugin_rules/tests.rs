@@ -301,6 +301,46 @@ fn operations_are_named_exactly() {
 }
 
 #[test]
+fn templates_are_connections_that_use_the_plugin() {
+    let connection =
+        json!({ "source_event": "device.*", "steps": [{ "operation_id": "plugin.acme-alerts.send" }] });
+    let one =
+        |id: &str, connection: Value| json!([{ "id": id, "title": "Outages", "connection": connection }]);
+    accepted("/templates", one("outages", connection.clone()));
+    let event =
+        json!({ "source_event": "plugin.acme-alerts.raised", "steps": [{ "operation_id": "fabric.log" }] });
+    accepted("/templates", one("raised", event));
+    let changed = |key: &str, value: Value| {
+        let mut changed = connection.clone();
+        changed[key] = value;
+        one("outages", changed)
+    };
+    let step = |id: &str| json!([{ "operation_id": id }]);
+    for (templates, expected) in [
+        (one("Outages", connection.clone()), "an id has 1 to 41 characters"),
+        (one("outages", json!([])), "the body of POST /fabric/connections, an object"),
+        (changed("steps", json!([])), "has a 'source_event' and 'steps'"),
+        (changed("source_event", json!("")), "has a 'source_event' and 'steps'"),
+        (changed("steps", step("plugin.acme-alerts.other")), "is no action or tool of the manifest"),
+        (changed("source_event", json!("plugin.acme-alerts.other")), "not declared in 'event-types'"),
+        (changed("steps", step("fabric.log")), "it uses nothing of the plugin"),
+        (changed("state", json!("enabled")), "'state', which is for the person"),
+        (changed("name", json!("x".repeat(17_000))), "at most 16384 bytes"),
+        (json!([{ "id": "a", "title": " ", "connection": connection }]), "template title"),
+    ] {
+        rule("/templates", templates, expected);
+    }
+    let many = |count: usize| {
+        let all = (0..count).map(|n| one(&format!("t{n}"), connection.clone())[0].clone());
+        Value::Array(all.collect())
+    };
+    accepted("/templates", many(20));
+    rule("/templates", many(21), "20 entries are the most");
+    let twice = Value::Array(vec![one("a", connection.clone())[0].clone(); 2]);
+    rule("/templates", twice, "it is there twice");
+}
+
+#[test]
 fn storage_is_bounded() {
     rule("/capabilities/kv/bytes", json!(0), "1 to 16777216 bytes");
     rule("/capabilities/kv/bytes", json!(16_777_217), "1 to 16777216 bytes");
