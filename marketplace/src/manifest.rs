@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::plugin::{
 };
 
 /// What a package is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A component for one vendor family, called for a controller.
@@ -34,7 +35,7 @@ impl Kind {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Manifest {
     /// Version of this format: 1.
@@ -133,7 +134,7 @@ impl Manifest {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct File {
     pub path: String,
@@ -143,7 +144,7 @@ pub struct File {
 }
 
 /// What the component may import beyond context, log, progress, clock and random.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Capabilities {
     /// HTTP to the controller that the call is for.
@@ -196,7 +197,7 @@ impl Capabilities {
 }
 
 /// Limits asked for; the host's maximum bounds each.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,7 +230,7 @@ impl Limits {
 }
 
 /// Fields that a credential has to have, all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Shape {
     /// For people.
@@ -238,7 +239,7 @@ pub struct Shape {
 }
 
 /// What a field of a credential holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {
     /// What an answer may repeat, such as the name of a user or the id of a client.
@@ -248,7 +249,7 @@ pub enum FieldKind {
 }
 
 /// How fast requests to one controller follow each other, those of all callers together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pace {
     /// Least milliseconds after a read.
@@ -263,7 +264,7 @@ pub struct Pace {
 }
 
 /// At most so many requests within any span of this length.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Window {
     pub calls: u32,
@@ -271,7 +272,7 @@ pub struct Window {
 }
 
 /// A request that reads although its method could write.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadRule {
     pub method: String,
@@ -304,7 +305,7 @@ impl ReadRule {
 
 /// A login that the host performs and keeps, or a credential that each request carries. Templates name
 /// `{{secret.NAME}}`, `{{session.NAME}}` (captured before) and `{{settings.NAME}}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Session {
     /// The shape of credential that it needs; any of the manifest's when absent.
@@ -348,7 +349,7 @@ pub struct Session {
 
 /// A request that prolongs the session, sent within it. Whatever the device answers other than `expect`, one ordinary
 /// login follows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Renewal {
     /// Seconds since the login or the last renewal, less than `ttl-s`.
@@ -365,7 +366,7 @@ pub struct Renewal {
 }
 
 /// Replaces a value that the login captured and does not expose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Refresh {
     #[serde(rename = "as")]
@@ -374,7 +375,7 @@ pub struct Refresh {
 }
 
 /// A place of an answer that holds the session's lifetime: a number, or a text with one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TtlFrom {
     /// A place in JSON or a header; no cookie.
@@ -383,7 +384,7 @@ pub struct TtlFrom {
 }
 
 /// What the number of a lifetime means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TtlUnit {
     Seconds,
@@ -396,7 +397,7 @@ pub enum TtlUnit {
 
 /// A request of a login, renewal or logout. It is a GET or HEAD without a body, fits a rule of `reads`, or declares its
 /// `effect`; a package with any other request is refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
     pub method: String,
@@ -416,7 +417,7 @@ pub struct Request {
 }
 
 /// Basic authorization; both are templates.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Basic {
     pub username: String,
@@ -424,14 +425,14 @@ pub struct Basic {
 }
 
 /// What a request of a login or logout changes at the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The session and nothing else. Shown when the package is installed, and logged each time it is sent.
     Session,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoginStep {
     /// The step is left out where this does not hold.
@@ -449,7 +450,7 @@ pub struct LoginStep {
 }
 
 /// When a step of a login is carried out. All conditions that are given must hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct When {
     /// The credential has this field.
@@ -463,7 +464,7 @@ pub struct When {
 }
 
 /// All conditions that are given must hold.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Matcher {
     #[serde(default)]
@@ -484,7 +485,7 @@ pub struct Matcher {
 }
 
 /// What a header of an answer has to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeaderIs {
     Values(Vec<String>),
@@ -492,7 +493,7 @@ pub enum HeaderIs {
     Prefix(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Capture {
     #[serde(rename = "as")]
@@ -506,7 +507,7 @@ pub struct Capture {
     pub expose: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CaptureFrom {
     Json(String),
@@ -514,7 +515,7 @@ pub enum CaptureFrom {
     Cookie(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Apply {
     pub to: ApplyTo,
@@ -524,7 +525,7 @@ pub struct Apply {
     pub methods: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ApplyTo {
     /// As Basic authorization: the template of the user name, with the password in `value`.

@@ -45,6 +45,10 @@ pub fn pack(
     if manifest.get("files").is_some() {
         return Err(PackError::FilesListed);
     }
+    if let Some(manifest) = manifest.as_object_mut() {
+        // It is for the author's editor.
+        manifest.remove("$schema");
+    }
     manifest["files"] = files
         .iter()
         .map(|(path, bytes)| json!({ "path": path, "size": bytes.len(), "sha256": sha256(bytes) }))

@@ -7,6 +7,7 @@ mod templates;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
@@ -25,7 +26,7 @@ pub const KV_BYTES_DEFAULT: u64 = 1 << 20;
 pub const KV_BYTES_MAX: u64 = 16 << 20;
 
 /// A server that the plugin sends requests to, named in `http.open`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HttpTarget {
     /// `^[a-z][a-z0-9-]{0,31}$`.
@@ -41,7 +42,7 @@ pub struct HttpTarget {
 }
 
 /// Where a target is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "an origin is a text such as \"https://api.example.net\", or {\"setting\": \"NAME\"} with the name of a setting"
@@ -92,14 +93,14 @@ pub(crate) fn with_port(url: &Url) -> String {
 }
 
 /// The setting of an organization that holds an origin: a text of the format `uri` in `config-schema`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FromSetting {
     pub setting: String,
 }
 
 /// The secrets capability: a claim for adapters, a list for plugins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Secrets {
     /// An adapter names (and never reads) the secrets of the controller's credential.
@@ -158,7 +159,7 @@ impl<'de> Deserialize<'de> for Secrets {
 }
 
 /// A secret of an organization, and the only places that the host puts it into.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SecretRule {
     /// As field names of credentials: `a-z` first, then `a-z`, `0-9` and `-`.
@@ -169,7 +170,7 @@ pub struct SecretRule {
 }
 
 /// A place of a request that takes a secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum SecretPlace {
     /// `basic-password`: as the password of Basic authorization.
@@ -251,7 +252,7 @@ impl From<SecretPlace> for String {
 }
 
 /// Events that the plugin takes part in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EventsCapability {
     /// Types that it emits, each declared in `event-types`.
@@ -263,7 +264,7 @@ pub struct EventsCapability {
 }
 
 /// Timers of the plugin, separate for each organization.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScheduleCapability {
     /// Least seconds between two times of one timer: from 60.
@@ -271,7 +272,7 @@ pub struct ScheduleCapability {
 }
 
 /// Operations of the Fabric that the plugin calls, with the rights of the user on whose behalf it runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FabricCapability {
     /// Exact ids.
@@ -280,10 +281,10 @@ pub struct FabricCapability {
 }
 
 /// Storage of the plugin, separate for each organization.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KvCapability {
-    /// Most bytes in one organization, of keys and values together; [`KV_BYTES_DEFAULT`] when absent.
+    /// Most bytes in one organization, of keys and values together: 16 MiB at most, 1 MiB when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The component exports `migration`: it is called when another version takes over what is stored.
@@ -300,7 +301,7 @@ impl KvCapability {
 }
 
 /// A permission that the plugin brings, to be used in roles and API keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PermissionRule {
     /// `plugin.<id>.<word>`.
@@ -310,7 +311,7 @@ pub struct PermissionRule {
 }
 
 /// A type of events that the plugin emits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EventType {
     /// `plugin.<id>.<word>`.
@@ -323,7 +324,7 @@ pub struct EventType {
 }
 
 /// Something that the plugin does when it is asked. Its id in the Fabric is `plugin.<plugin id>.<action id>`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Action {
     /// `^[a-z][a-z0-9-]{0,40}$`.
@@ -343,7 +344,7 @@ pub struct Action {
 }
 
 /// What an action changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionEffect {
     /// Nothing: it sends GET and HEAD, and calls operations that read.

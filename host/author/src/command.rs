@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use heddle_marketplace::{PublisherKey, write_trusted_keys};
+use heddle_marketplace::{PublisherKey, manifest_schema, write_trusted_keys};
 use heddle_runtime::Compiler;
 
 use crate::project::{Language, Project};
@@ -25,6 +25,8 @@ pub enum Command {
     Build(At),
     /// Judges the plugin as a server does, and prints what it may do.
     Check(At),
+    /// Prints the JSON Schema of manifests.
+    Schema,
     /// Runs one action in this process, and prints what it asked of the host.
     Call(call::Arguments),
     /// Runs one action, and writes it with its outcome as a recorded call.
@@ -76,6 +78,7 @@ pub fn run(command: Command, compiler: Compiler, out: &mut dyn Write) -> anyhow:
         Command::New { name, lang } => start::new(Path::new(&name), lang, out)?,
         Command::Build(at) => make::build(&at.open()?, out)?,
         Command::Check(at) => return package::check(&at.open()?, compiler, out),
+        Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&manifest_schema())?)?,
         Command::Call(arguments) => return call::call(&arguments, compiler, out),
         Command::Record(arguments) => return recorded::record(&arguments, compiler, out),
         Command::Test(arguments) => return recorded::test(&arguments, compiler, out),

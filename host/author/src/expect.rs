@@ -189,14 +189,12 @@ mod tests {
 
     #[test]
     fn a_call_that_the_host_ended_is_not_recorded() {
-        let manifest: Manifest = serde_json::from_str(
-            &include_str!("templates/manifest.json.txt").replace("{id}", "greeter").replacen(
-                '{',
-                "{\"files\": [], \"publisher\": \"greeter\",",
-                1,
-            ),
-        )
-        .unwrap();
+        let text = include_str!("templates/manifest.json.txt").replace("{id}", "greeter");
+        let mut written: Value = serde_json::from_str(&text).unwrap();
+        let keys = written.as_object_mut().unwrap();
+        keys.remove("$schema");
+        keys.extend([("files".to_owned(), json!([])), ("publisher".to_owned(), json!("greeter"))]);
+        let manifest: Manifest = serde_json::from_value(written).unwrap();
         let services = Services::new(&crate::session::Surroundings::default(), &manifest).unwrap();
         let own =
             Err(CallError::Fault(Fault::new(FaultKind::Timeout, "the target is slow").with_code("slow")));

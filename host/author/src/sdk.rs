@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use heddle_marketplace::manifest_schema;
 use sha2::{Digest as _, Sha256};
+
+use crate::make::replace;
 
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
@@ -26,6 +29,16 @@ pub(crate) fn write_sdk(cache: &Path) -> anyhow::Result<()> {
         std::fs::rename(&staging, &folder)
     });
     written.with_context(|| format!("the SDK cannot be written to '{}'", folder.display()))
+}
+
+/// Writes the JSON Schema of manifests, which a manifest names for editors.
+pub(crate) fn write_schema(cache: &Path) -> anyhow::Result<()> {
+    let path = cache.join("manifest.schema.json");
+    let text = serde_json::to_string_pretty(&manifest_schema())?;
+    if std::fs::read_to_string(&path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    replace(&path, text.as_bytes())
 }
 
 fn write_files(folder: &Path, hash: &str) -> std::io::Result<()> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 
 use crate::project::Language;
-use crate::sdk::{LOCK, write_sdk};
+use crate::sdk::{LOCK, write_schema, write_sdk};
 
 /// Fewest and most characters of an id, as the package format has them.
 const ID_CHARS: std::ops::RangeInclusive<usize> = 3..=41;
@@ -32,9 +32,10 @@ pub(crate) fn new(folder: &Path, language: Language, out: &mut dyn Write) -> any
         let text = text.replace("{id}", id).replace("{source}", language.source()).replace("{tests}", tests);
         std::fs::write(path, text)?;
     }
+    let cache = folder.join(".heddle");
+    std::fs::create_dir(&cache)?;
+    write_schema(&cache)?;
     if language == Language::Rust {
-        let cache = folder.join(".heddle");
-        std::fs::create_dir(&cache)?;
         write_sdk(&cache)?;
     }
     writeln!(

@@ -1,12 +1,13 @@
 //! What a plugin does beside its actions: triggers, which events and times call, tools, and hooks, which others call.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ActionEffect;
 
 /// Something that the plugin does by itself: when events come that it names, or when one of its timers has come.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Trigger {
     /// `^[a-z][a-z0-9-]{0,40}$`.
@@ -22,7 +23,7 @@ pub struct Trigger {
 }
 
 /// A question that a program may ask on behalf of a person. It reads, and its id in the Fabric is that of an action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tool {
     /// `^[a-z][a-z0-9-]{0,40}$`; no action has the same.
@@ -41,7 +42,7 @@ pub struct Tool {
 }
 
 /// An address at which others call the plugin. Each organization that uses the plugin has its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Hook {
     /// `^[a-z][a-z0-9-]{0,40}$`: the last part of the address.
@@ -55,7 +56,7 @@ pub struct Hook {
 }
 
 /// How the host knows that a request is of the one who has the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HookSignature {
     pub scheme: HookScheme,
@@ -79,7 +80,7 @@ pub struct HookSignature {
 }
 
 /// How a request proves where it is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookScheme {
     /// HMAC with SHA-256.
@@ -89,7 +90,7 @@ pub enum HookScheme {
 }
 
 /// How bytes are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookEncoding {
     #[default]
@@ -98,7 +99,7 @@ pub enum HookEncoding {
 }
 
 /// When a request was sent: seconds since 1970, in this header.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HookTimestamp {
     pub header: String,

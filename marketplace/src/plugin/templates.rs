@@ -1,11 +1,12 @@
 //! Connections that a plugin proposes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A Connection to begin with. A person looks at it, changes it, and creates it with rights of their own; by itself it does
 /// nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConnectionTemplate {
     /// `^[a-z][a-z0-9-]{0,40}$`.

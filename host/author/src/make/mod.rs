@@ -15,6 +15,7 @@ use heddle_marketplace::COMPONENT_BYTES_MAX;
 use stamp::Made;
 
 use crate::project::{Language, Project};
+use crate::sdk::write_schema;
 use crate::tool::read_bounded;
 
 /// Builds the component, and says how large it is and how long it took.
@@ -50,6 +51,7 @@ pub(crate) fn fresh(project: &Project, out: &mut dyn Write) -> anyhow::Result<Ve
 }
 
 fn made_now(project: &Project) -> anyhow::Result<Vec<u8>> {
+    write_schema(&project.cache()?)?;
     let from = Made::now(project)?;
     let component = match project.language {
         Language::Rust => rust::build(project)?,
