@@ -264,7 +264,7 @@ on_both! {
         let tried = api.post(&format!("/fabric/connections/{id}/test"), &event).await.expect_status(200).body;
         assert_eq!(lab.services.kept().tickets[&7].title, "switch-3 is offline", "{tried}");
 
-        // Whoever may not use its operations does not see it, and nobody does where the plugin is off.
+        // A user without the permission for its operations does not see it. Where the plugin is switched off, no user does.
         let me = api.get("/auth/me").await.expect_status(200).body;
         let org = me["organization_id"].as_str().unwrap();
         let (_, viewer) = crate::fixtures::member(&lab.server, org, heddle_core::Role::Viewer, "vic").await;

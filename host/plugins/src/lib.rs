@@ -63,7 +63,7 @@ const FORGETS: &[Forget] = &[
     Forget { days: 30, batch: |tx, before, rows| values::forget_removed(tx, before, rows).boxed() },
     // Values from before a migration have their own end, too.
     Forget { days: 0, batch: |tx, before, rows| stored::forget_kept(tx, before, rows).boxed() },
-    // Values that no version sees any more.
+    // Values that no call can read, such as those of a migration that failed.
     Forget { days: 0, batch: |tx, before, rows| stored::sweep(tx, before, rows).boxed() },
     // Keys by which events are the same.
     Forget { days: 1, batch: |tx, before, rows| values::trim_emitted(tx, before, rows).boxed() },

@@ -16,6 +16,7 @@ use heddle_kernel::http::error::Error;
 use heddle_runtime::{CallError, PluginCall};
 use heddle_store::Tx;
 use heddle_store::audit::{self, NewAudit};
+use heddle_store::plugins;
 use heddle_store::plugins::organizations::{self, OrganizationRow};
 use heddle_store::plugins::storage::{self, StorageRow};
 use heddle_store::plugins::values::{Generation, Keeper};
@@ -36,7 +37,7 @@ const KEPT_MARGIN: TimeDelta = TimeDelta::minutes(1);
 const WALL: Duration = Duration::from_mins(2);
 /// How often a call that is under way looks whether it is still wanted.
 const LOOK: Duration = Duration::from_secs(1);
-/// After so long no call sees values that are not the storage any more: longer than a call can last.
+/// How long values are kept after they stopped being the storage: longer than any call that may still read them.
 const UNSEEN: TimeDelta = TimeDelta::minutes(10);
 /// Values that are copied in one transaction.
 const BATCH: u32 = 1_000;
@@ -54,7 +55,7 @@ pub(super) enum Brought {
     Failed(Option<String>, Option<Timestamp>),
 }
 
-/// Takes settings for a while, or takes them for longer; false where somebody set them anew, or another process took them.
+/// Claims settings, or prolongs the claim. False if the settings were changed, or another process claimed them.
 pub(super) async fn hold(app: &App, set: &mut OrganizationRow) -> Result<bool, Error> {
     let (until, term) = (app.clock.now() + LEASE, app.membership.term()?);
     let mut tx = app.db.write().await?;
@@ -79,9 +80,13 @@ pub(super) async fn put_back(app: &SharedApp, set: &OrganizationRow) -> Result<(
     let stored = crate::storage::of(&mut app.db.single().await?, &plugin, keeper).await?;
     let Some(stored) = stored.filter(|stored| returns(stored, version, now)) else { return Ok(()) };
     let mut tx = app.db.write().await?;
-    if !organizations::is_claimed(&mut tx, set).await?
-        || !storage::put_back(&mut tx, keeper, now + UNSEEN).await?
-    {
+    if !organizations::is_claimed(&mut tx, set).await? {
+        return Ok(());
+    }
+    // This process may be behind: the copy of a version that no longer serves must not replace the storage.
+    let row = plugins::find(&mut tx, plugin.id()).await?;
+    let serves = row.is_some_and(|row| row.serving_sha256.as_deref() == Some(plugin.manifest_sha256()));
+    if !serves || !storage::put_back(&mut tx, keeper, now + UNSEEN).await? {
         return Ok(());
     }
     let back = storage::open(&mut tx, keeper, version).await?;
@@ -293,7 +298,7 @@ async fn tell(
     Ok(())
 }
 
-/// Tells the administrators once that the plugin does not work before somebody does something.
+/// Tells the administrators, once for each version, that the migration failed and what they can do.
 async fn warn(
     tx: &mut Tx,
     app: &App,

@@ -56,7 +56,7 @@ impl Callee {
         self.storage.as_ref().map_or(0, |storage| storage.generation)
     }
 
-    /// Whether what is stored is in the form of this version, and nobody is bringing it to another.
+    /// Whether the stored values have the form of this version, and no migration is under way.
     pub(crate) fn stands_at(&self, version: &str) -> bool {
         let storage = self.storage.as_ref();
         storage.is_some_and(|storage| storage.version == version && storage.draft_generation.is_none())

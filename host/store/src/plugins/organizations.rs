@@ -169,8 +169,8 @@ pub async fn claim(tx: &mut Tx, row: &OrganizationRow, owner: ProcessId, until: 
     Ok(rows == 1)
 }
 
-/// Whether settings that were claimed still are: nobody set them anew, no other process took them, and no other package
-/// serves since. They stay so until the transaction ends.
+/// Whether the claim on these settings still holds. It ends when the settings are changed, when another process claims them,
+/// and when another package begins to serve. It cannot end before this transaction does.
 pub async fn is_claimed(tx: &mut Tx, row: &OrganizationRow) -> Result<bool> {
     let Some(until) = row.configure_at else { return Ok(false) };
     let found: Option<OrganizationRow> = of(row.org_id, row.plugin_uid)

@@ -34,7 +34,7 @@ pub struct StorageRow {
     pub kept_generation: Option<i64>,
     /// Until when they are kept; `None` while the last of them are being forgotten.
     pub kept_until: Option<Timestamp>,
-    /// From then on values of generations that are not named here are forgotten: no call sees them any more.
+    /// When values of generations that this row does not name may be deleted: by then no call can still read them.
     pub sweep_at: Option<Timestamp>,
 }
 
@@ -275,7 +275,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
 /// Forgets values that were kept until before this time, but for those of the version that serves: they are about to be put
 /// back.
 pub async fn forget_kept(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
-    // First nobody returns to them any more, then they go.
+    // They cannot be put back from now on; only then are they deleted.
     affected!(
         tx,
         sqlx::query(

@@ -255,7 +255,7 @@ on_both! {
         assert_eq!((stands.draft_generation, stands.sweep_at < Some(later)), (Some(5), true));
         storage::give_up(&mut tx, generation(5), later).await.unwrap();
 
-        // What was kept long enough goes, some at a time, and nobody returns to it meanwhile.
+        // A copy whose time is over is deleted in batches, and cannot be put back once the deletion has begun.
         storage::begin(&mut tx, keeper, now).await.unwrap();
         assert!(storage::finish(&mut tx, generation(6), "2.0.0", (later, now)).await.unwrap());
         assert_eq!(storage::forget_kept(&mut tx, now, 9).await.unwrap(), 0);
