@@ -1,9 +1,19 @@
-//! Faults, made in one line. The host acts on `effect`: `none` is a promise.
+//! Faults, made in one line or by a [`Table`] of what the vendor answers. The host acts on `effect`: `none` is a promise.
+
+mod probe;
+mod table;
+
+use serde_json::Value;
 
 use crate::{Effect, Fault, FaultInfo, FieldError, Response};
 
+pub use probe::refuse_older;
+pub use table::{Kind, Row, Table, Words};
+
 /// When a controller without a backend is asked again.
 const STARTING_RETRY_MS: u64 = 10_000;
+/// How much of the vendor's words a message quotes.
+const SAID_CHARS: usize = 400;
 
 fn text(message: impl Into<String>) -> FaultInfo {
     FaultInfo {
@@ -48,6 +58,20 @@ faults! {
     /// This device or version cannot do it.
     unsupported => Unsupported,
     generic => Generic,
+}
+
+/// The vendor's words as a message quotes them: one line of at most 400 characters, and `no reason given` where there are
+/// none.
+#[must_use]
+pub fn said(words: &str) -> String {
+    let line: String = one_line(words).chars().take(SAID_CHARS).collect();
+    if line.is_empty() { "no reason given".to_owned() } else { line }
+}
+
+/// The same words on one line, whatever control characters stand in them.
+fn one_line(words: &str) -> String {
+    let line: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.trim().to_owned()
 }
 
 /// What a status says where the body says nothing: it comes from the web server or from a proxy in front of the API.
@@ -95,6 +119,11 @@ pub trait FaultExt: Sized {
         self.info_mut().code = Some(code.into());
         self
     }
+    /// The same code for a fault that has none yet.
+    #[must_use]
+    fn or_code(self, code: impl Into<String>) -> Self {
+        if self.info().code.is_some() { self } else { self.with_code(code) }
+    }
     /// Says whether the failed call may have changed something at the device. A new fault says
     /// [`Effect::None`], which the host takes as a promise.
     #[must_use]
@@ -121,6 +150,19 @@ pub trait FaultExt: Sized {
     fn with_field(mut self, pointer: impl Into<String>, message: impl Into<String>) -> Self {
         self.info_mut().fields.push(FieldError { pointer: pointer.into(), message: message.into() });
         self
+    }
+    /// Adds what is wrong with each field, where an answer says it by name: `{"address": "is taken"}`, or several messages
+    /// in a list. What is no object adds nothing.
+    #[must_use]
+    fn with_fields(self, answer: &Value) -> Self {
+        answer.as_object().into_iter().flatten().fold(self, |fault, (name, messages)| {
+            let text = match messages {
+                Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "),
+                other => other.as_str().unwrap_or_default().to_owned(),
+            };
+            let text = Some(one_line(&text)).filter(|text| !text.is_empty());
+            fault.with_field(format!("/{name}"), text.unwrap_or_else(|| "is not accepted".to_owned()))
+        })
     }
 }
 
@@ -172,8 +214,34 @@ impl FaultExt for Fault {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::Header;
+
+    #[test]
+    fn words_of_the_vendor_are_one_line_of_limited_length() {
+        assert_eq!(said("  bad\tvalue\r\n"), "bad value");
+        assert_eq!(said(" \n"), "no reason given");
+        assert_eq!(said(&"é".repeat(1_000)).chars().count(), 400);
+    }
+
+    #[test]
+    fn fields_of_an_answer_are_fields_of_the_fault() {
+        let answer = json!({ "mtu": "is too small\n", "name": ["is taken", "is long"], "tag": null });
+        let fault = invalid("x").with_fields(&answer);
+        let fields: Vec<(&str, &str)> = fault
+            .info()
+            .fields
+            .iter()
+            .map(|field| (field.pointer.as_str(), field.message.as_str()))
+            .collect();
+        assert_eq!(
+            fields,
+            [("/mtu", "is too small"), ("/name", "is taken; is long"), ("/tag", "is not accepted")]
+        );
+        assert!(invalid("x").with_fields(&json!(["mtu"])).info().fields.is_empty());
+    }
 
     #[test]
     fn a_status_says_what_a_proxy_or_a_web_server_means() {

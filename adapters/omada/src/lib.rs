@@ -33,10 +33,10 @@ impl Adapter for Omada {
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         profile::check(host)
     }
-    fn list_devices(host: &dyn Host, site: Option<&str>, _cursor: Option<&str>) -> Result<DevicePage, Fault> {
+    fn list_devices(host: &dyn Host, site: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
         devices::list(host, site)
     }
-    fn list_sites(host: &dyn Host, _cursor: Option<&str>) -> Result<SitePage, Fault> {
+    fn list_sites(host: &dyn Host, _: Option<&str>) -> Result<SitePage, Fault> {
         site::list(host)
     }
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
@@ -59,25 +59,19 @@ impl Adapter for Omada {
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)
     }
-    fn ready(
-        host: &dyn Host,
-        stage: Stage,
-        _changes: &[Change],
-        token: &[u8],
-        left: u32,
-    ) -> Result<Readiness, Fault> {
-        crud::ready(&VENDOR, host, stage, token, left)
+    fn ready(host: &dyn Host, at: Stage, _: &[Change], token: &[u8], left: u32) -> Result<Readiness, Fault> {
+        crud::ready(&VENDOR, host, at, token, left)
     }
     fn judge(
         host: &dyn Host,
         call: Sent,
         answer: Result<Response, Fault>,
-        _changes: &[Change],
+        _: &[Change],
         token: &[u8],
     ) -> Result<Outcome, Fault> {
         crud::judge(&VENDOR, host, call, answer, token)
     }
-    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
+    fn compare(host: &dyn Host, _: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
         crud::compare(&VENDOR, host, token)
     }
 }

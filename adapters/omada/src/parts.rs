@@ -1,8 +1,7 @@
 //! What the result of a write says of its parts. The envelope tells of a success although some of them failed.
 
+use heddle_sdk::fault;
 use serde_json::{Map, Value};
-
-use crate::answer::plain;
 
 /// Deeper than any result that the vendor describes.
 const LEVELS_MAX: usize = 16;
@@ -62,7 +61,7 @@ fn is_failure(name: &str, value: &Value) -> bool {
 fn words(fields: &Map<String, Value>, owner: Option<&str>, name: &str, value: &Value) -> String {
     let of = owner.map(|owner| format!("{owner}: ")).unwrap_or_default();
     let why = text(fields, &REASONS).map(|reason| format!(" ({reason})")).unwrap_or_default();
-    plain(&format!("{of}{name} {value}{why}"))
+    fault::said(&format!("{of}{name} {value}{why}"))
 }
 
 /// The first of these fields that says something.

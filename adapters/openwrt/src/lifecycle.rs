@@ -1,6 +1,6 @@
 //! The identity of a device, and what it can do.
 
-use heddle_sdk::{Attribute, Availability, Capability, DeviceProfile, Fault, Host, fault, json as sdk_json};
+use heddle_sdk::{Capability, DeviceProfile, Fault, Host, fault, json as sdk_json};
 use serde_json::{Value, json};
 
 use crate::rpc;
@@ -38,26 +38,15 @@ pub(crate) fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
     let mut capabilities: Vec<Capability> = OBJECTS
         .iter()
         .map(|(name, purpose)| {
-            let available = match &found {
-                None => Availability::Unknown,
-                Some(found) if found.contains_key(*name) => Availability::Yes,
-                Some(_) => Availability::No,
-            };
-            let reason =
-                matches!(available, Availability::No).then(|| format!("'{name}' is absent: {purpose}"));
-            Capability { id: (*name).to_owned(), available, reason }
+            let is_there = found.as_ref().map(|found| found.contains_key(*name));
+            Capability::known(name, is_there, format!("'{name}' is absent: {purpose}"))
         })
         .collect();
     for ((_, _, args), answer) in reads[1..].iter().zip(answers) {
         let config = sdk_json::text(args, "/object").unwrap_or_default();
-        let available = match answer.map(|answer| answer.get("access").and_then(Value::as_bool)) {
-            Ok(Some(true)) => Availability::Yes,
-            Ok(Some(false)) => Availability::No,
-            Ok(None) | Err(_) => Availability::Unknown,
-        };
-        let reason = matches!(available, Availability::No)
-            .then(|| format!("the user may not write the configuration '{config}'"));
-        capabilities.push(Capability { id: format!("write.{config}"), available, reason });
+        let may_write = answer.ok().and_then(|answer| answer.get("access")?.as_bool());
+        let reason = format!("the user may not write the configuration '{config}'");
+        capabilities.push(Capability::known(&format!("write.{config}"), may_write, reason));
     }
     Ok(profile(&board, version, capabilities))
 }
@@ -74,31 +63,20 @@ fn version_of(board: &Value) -> Option<String> {
 }
 
 fn profile(board: &Value, version: String, capabilities: Vec<Capability>) -> DeviceProfile {
-    let present: Vec<&str> = capabilities
-        .iter()
-        .filter(|capability| matches!(capability.available, Availability::Yes))
-        .map(|capability| capability.id.as_str())
-        .collect();
-    let fingerprint = json!([board.get("board_name"), board.get("release"), present]);
+    let product = sdk_json::text(board, "/model").unwrap_or_default();
     let facts = [
         ("hostname", "/hostname"),
         ("board", "/board_name"),
         ("kernel", "/kernel"),
         ("target", "/release/target"),
         ("revision", "/release/revision"),
-    ]
-    .iter()
-    .filter_map(|(key, pointer)| {
-        Some(Attribute { key: (*key).to_owned(), value: sdk_json::text(board, pointer)?.to_owned() })
-    })
-    .collect();
-    DeviceProfile {
-        product: sdk_json::text(board, "/model").unwrap_or_default().to_owned(),
-        version,
-        fingerprint: hex::encode(sdk_json::digest(&fingerprint)),
-        capabilities,
-        facts,
-    }
+    ];
+    let add = |profile: DeviceProfile, (key, pointer): (&str, &str)| {
+        profile.with_fact(key, sdk_json::text(board, pointer).map(str::to_owned))
+    };
+    let identity = [board["board_name"].clone(), board["release"].clone()];
+    let profile = DeviceProfile::new(product, version).with_capabilities(identity, capabilities);
+    facts.into_iter().fold(profile, add)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Method, Request, Response, fault};
+use heddle_sdk::fault::{self, Row, Table};
+use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Method, Request, Response};
 use serde_json::{Value, json};
 
 pub(crate) const PATH: &str = "/ubus";
@@ -13,11 +14,11 @@ pub(crate) const SESSION: &str = "ubus";
 
 /// ubus statuses that mean something to the caller.
 pub(crate) mod status {
-    pub(crate) const NO_METHOD: u64 = 3;
-    pub(crate) const NOT_FOUND: u64 = 4;
-    pub(crate) const NO_DATA: u64 = 5;
-    pub(crate) const DENIED: u64 = 6;
-    pub(crate) const NOT_SUPPORTED: u64 = 8;
+    pub(crate) const NO_METHOD: i64 = 3;
+    pub(crate) const NOT_FOUND: i64 = 4;
+    pub(crate) const NO_DATA: i64 = 5;
+    pub(crate) const DENIED: i64 = 6;
+    pub(crate) const NOT_SUPPORTED: i64 = 8;
 }
 
 /// One call, as it is sent. The same arguments always give the same JSON.
@@ -35,7 +36,7 @@ pub(crate) enum Refusal {
     /// The envelope's error: -32000 object absent, -32002 access denied.
     Rpc(i64),
     /// The ubus status.
-    Ubus(u64),
+    Ubus(i64),
     /// The answer has neither form.
     Malformed,
 }
@@ -49,7 +50,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    pub(crate) fn is_ubus(&self, status: u64) -> bool {
+    pub(crate) fn is_ubus(&self, status: i64) -> bool {
         matches!(self, CallError::Refused(Refusal::Ubus(found)) if *found == status)
     }
 
@@ -91,8 +92,8 @@ impl CallError {
             CallError::Refused(refusal) => refusal,
         };
         match refusal {
-            Refusal::Rpc(code) => rpc_fault(code, what),
-            Refusal::Ubus(status) => ubus_fault(status, what),
+            Refusal::Rpc(code) => RPC.of_code(code, what),
+            Refusal::Ubus(status) => UBUS.of_code(status, what),
             // What was done is not told.
             Refusal::Malformed => fault::generic(format!("the answer to '{what}' is not a ubus answer"))
                 .with_effect(Effect::Possible),
@@ -100,36 +101,35 @@ impl CallError {
     }
 }
 
-fn rpc_fault(code: i64, what: &str) -> Fault {
-    let fault = match code {
-        -32000 => fault::unsupported(format!(
-            "'{what}' is not on this device; install the package that provides it"
-        )),
-        -32002 => {
-            fault::denied(format!("the user may not call '{what}'; add it to an access group of the user"))
-        }
-        -32003 => fault::timeout(format!("'{what}' took too long")),
-        -32700 | -32600 | -32602 => fault::invalid(format!("the device did not accept the form of '{what}'")),
-        _ => fault::generic(format!("'{what}' failed with code {code}")),
-    };
-    fault.with_code(format!("vendor:{code}"))
-}
+/// What codes of the envelope mean; `{}` is the call.
+const RPC: Table = Table::new(&[
+    Row::codes(
+        &[-32000],
+        Fault::Unsupported,
+        "'{}' is not on this device; install the package that provides it",
+    ),
+    Row::codes(&[-32002], Fault::Denied, "the user may not call '{}'; add it to an access group of the user"),
+    Row::codes(&[-32003], Fault::Timeout, "'{}' took too long"),
+    Row::codes(&[-32700, -32600, -32602], Fault::Invalid, "the device did not accept the form of '{}'"),
+    Row::rest(Fault::Generic, "'{}' failed with code {code}"),
+]);
 
-fn ubus_fault(status: u64, what: &str) -> Fault {
-    let fault = match status {
-        1 | 2 => fault::invalid(format!("the device refused the arguments of '{what}'")),
-        3 | 8 => fault::unsupported(format!("this device cannot do '{what}'")),
-        4 => fault::not_found(format!("'{what}' did not find what it names")),
-        status::NO_DATA => fault::generic(format!("'{what}' had nothing to do")),
-        status::DENIED => fault::denied(format!(
-            "the user may not do '{what}' with these arguments; check the 'uci' and 'file' scopes of the access groups of the user"
-        )),
-        7 => fault::timeout(format!("'{what}' took too long")),
-        10 => fault::not_ready(format!("the service behind '{what}' does not answer")),
-        _ => fault::generic(format!("'{what}' failed with status {status}")),
-    };
-    fault.with_code(format!("vendor:{status}"))
-}
+/// What ubus statuses mean; `{}` is the call.
+const UBUS: Table = Table::new(&[
+    Row::codes(&[1, 2], Fault::Invalid, "the device refused the arguments of '{}'"),
+    Row::codes(&[status::NO_METHOD, status::NOT_SUPPORTED], Fault::Unsupported, "this device cannot do '{}'"),
+    Row::codes(&[status::NOT_FOUND], Fault::NotFound, "'{}' did not find what it names"),
+    Row::codes(&[status::NO_DATA], Fault::Generic, "'{}' had nothing to do"),
+    Row::codes(
+        &[status::DENIED],
+        Fault::Denied,
+        "the user may not do '{}' with these arguments; check the 'uci' and 'file' scopes of the access \
+         groups of the user",
+    ),
+    Row::codes(&[7], Fault::Timeout, "'{}' took too long"),
+    Row::codes(&[10], Fault::NotReady, "the service behind '{}' does not answer"),
+    Row::rest(Fault::Generic, "'{}' failed with status {code}"),
+]);
 
 /// Reads one answer: `[0, data]` is success, data may be absent.
 fn parse(answer: &Value) -> Result<Value, CallError> {
@@ -138,7 +138,7 @@ fn parse(answer: &Value) -> Result<Value, CallError> {
             error.get("code").and_then(Value::as_i64).map_or(Refusal::Malformed, Refusal::Rpc),
         ));
     }
-    match answer.pointer("/result/0").and_then(Value::as_u64) {
+    match answer.pointer("/result/0").and_then(Value::as_i64).filter(|status| *status >= 0) {
         Some(0) => Ok(answer.pointer("/result/1").cloned().unwrap_or_else(|| json!({}))),
         Some(status) => Err(CallError::Refused(Refusal::Ubus(status))),
         None => Err(CallError::Refused(Refusal::Malformed)),

@@ -43,7 +43,7 @@ pub(crate) fn written(response: &Response) -> Result<Written, Fault> {
         };
     }
     match answer.get("validations") {
-        Some(Value::Object(fields)) if !fields.is_empty() => return Err(invalid(fields)),
+        Some(fields @ Value::Object(all)) if !all.is_empty() => return Err(invalid(fields)),
         Some(Value::Array(rows)) if !rows.is_empty() => return imported(&answer, rows),
         _ => {}
     }

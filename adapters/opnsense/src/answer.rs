@@ -1,7 +1,8 @@
 //! What an answer of the firewall means: the status alone never tells. [`acted`](super::acted) has those to actions.
 
 use heddle_sdk::crud::{self, Modelled, Purpose, Vendor, Written};
-use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
+use heddle_sdk::fault::{self, Row, Table};
+use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response};
 use serde_json::Value;
 
 use crate::{acted, model};
@@ -55,7 +56,7 @@ impl Vendor for Opnsense {
             let is_refusal = is_refusal(&fault) && purpose != Purpose::Activate;
             return Err(fault.with_effect(if is_refusal { Effect::None } else { Effect::Possible }));
         }
-        if let Some(fields) = answer.get("validations").and_then(Value::as_object) {
+        if let Some(fields) = answer.get("validations").filter(|fields| fields.is_object()) {
             return Err(invalid(fields));
         }
         let word = word_of(&answer);
@@ -95,30 +96,34 @@ pub(crate) fn word_of(answer: &Value) -> String {
     word.unwrap_or_default().trim().to_lowercase().chars().take(MESSAGE_CHARS).collect()
 }
 
+/// What statuses mean where no rule of the firewall says more.
+const STATUSES: Table = Table::new(&[
+    Row::codes(
+        &[200, 302],
+        Fault::NotReady,
+        "the firewall answered with a page instead of the API; it may be starting, or the path leads to \
+         the web interface",
+    )
+    .with_retry_after_ms(STARTING_RETRY_MS),
+    Row::codes(&[400], Fault::Invalid, "the firewall refuses the request: {}"),
+    Row::codes(&[401], Fault::Authentication, "the firewall refuses the API key or its secret"),
+    Row::codes(&[403], Fault::Denied, "the user of the API key lacks the privilege for this"),
+    Row::codes(
+        &[404],
+        Fault::Unsupported,
+        "this version of the firewall does not have this, or a plugin is missing",
+    ),
+]);
+
 /// The JSON of an answer that is no failure by its status.
 pub(crate) fn opened(response: &Response) -> Result<Value, Fault> {
-    let status = response.status;
     let answer: Option<Value> = serde_json::from_slice(&response.body).ok();
-    let said = |field: &str| answer.as_ref().and_then(|answer| answer.get(field)).and_then(Value::as_str);
-    let fault = match (status, answer.as_ref()) {
-        (200, Some(_)) => return Ok(answer.unwrap_or_default()),
-        (200 | 302, None) => fault::not_ready(
-            "the firewall answered with a page instead of the API; it may be starting, or the path leads to the web interface",
-        )
-        .with_retry_after_ms(STARTING_RETRY_MS),
-        (401, _) => fault::authentication("the firewall refuses the API key or its secret"),
-        (403, _) => fault::denied("the user of the API key lacks the privilege for this"),
-        (404, _) => fault::unsupported("this version of the firewall does not have this, or a plugin is missing"),
-        (400, _) => fault::invalid(format!(
-            "the firewall refuses the request: {}",
-            said("message").unwrap_or("no reason given")
-        )),
-        (500, Some(answer)) if said("errorMessage").is_some() => {
-            refused(said("errorMessage").unwrap_or_default(), answer, status)
-        }
-        _ => fault::of_status(response),
-    };
-    Err(fault.with_upstream_status(status))
+    let said = |field: &str| answer.as_ref().and_then(|answer| answer.get(field)?.as_str());
+    match (response.status, &answer, said("errorMessage")) {
+        (200, Some(_), _) => Ok(answer.unwrap_or_default()),
+        (500, Some(answer), Some(text)) => Err(refused(text, answer, 500)),
+        _ => Err(STATUSES.of_status(response, said("message").unwrap_or_default())),
+    }
 }
 
 /// Whether the firewall itself decided against the request.
@@ -129,17 +134,19 @@ fn is_refusal(fault: &Fault) -> bool {
 /// A rule of the firewall refuses the request: an object is in use, locked, or the user may only read.
 pub(crate) fn refused(text: &str, answer: &Value, status: u16) -> Fault {
     let text = plain(text);
-    let title = answer.get("errorTitle").and_then(Value::as_str).map(plain).unwrap_or_default();
+    let title = answer.get("errorTitle").and_then(Value::as_str).filter(|title| !title.is_empty()).map(plain);
     // Only a rule has a title or a level. What failed otherwise says so in the language of the box.
     let is_rule = ["errorTitle", "errorLevel"].iter().any(|name| answer.get(*name).is_some());
+    let said = match title {
+        Some(title) if !text.contains(&title) => format!("{title}: {text}"),
+        _ => text.clone(),
+    };
     let fault = if text.to_lowercase().contains("denied for write") {
         fault::denied("the user of the API key may only read")
-    } else if !is_rule {
-        fault::generic(format!("the firewall failed at the request; its log says why: {text}"))
-    } else if title.is_empty() || text.contains(&title) {
-        fault::invalid(format!("the firewall refuses: {text}"))
+    } else if is_rule {
+        fault::invalid(format!("the firewall refuses: {said}"))
     } else {
-        fault::invalid(format!("the firewall refuses: {title}: {text}"))
+        fault::generic(format!("the firewall failed at the request; its log says why: {said}"))
     };
     fault.with_code("vendor:refused").with_upstream_status(status)
 }
@@ -147,20 +154,17 @@ pub(crate) fn refused(text: &str, answer: &Value, status: u16) -> Fault {
 /// Messages are escaped for a page since 26.7.2.
 fn plain(text: &str) -> String {
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#039;", "'");
-    let one_line: String = text.replace("&amp;", "&").chars().filter(|c| !c.is_control()).collect();
-    one_line.chars().take(MESSAGE_CHARS).collect()
+    fault::said(&text.replace("&amp;", "&"))
 }
 
 /// Fields that did not pass, under `root.field`, each with one message or several.
-pub(crate) fn invalid(fields: &serde_json::Map<String, Value>) -> Fault {
-    let mut fault = fault::invalid("the firewall does not accept the values");
-    for (name, messages) in fields {
-        let place = name.split_once('.').map_or(name.as_str(), |(_, field)| field);
-        let text = match messages {
-            Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "),
-            other => other.as_str().unwrap_or("is not accepted").to_owned(),
-        };
-        fault = fault.with_field(format!("/{place}"), plain(&text));
+pub(crate) fn invalid(fields: &Value) -> Fault {
+    let mut fault = fault::invalid("the firewall does not accept the values").with_fields(fields);
+    for field in &mut fault.info_mut().fields {
+        if let Some((_, own)) = field.pointer.split_once('.') {
+            field.pointer = format!("/{own}");
+        }
+        field.message = plain(&field.message);
     }
     fault
 }

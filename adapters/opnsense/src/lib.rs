@@ -32,11 +32,7 @@ impl Adapter for Opnsense {
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         profile::check(host)
     }
-    fn list_devices(
-        host: &dyn Host,
-        _site: Option<&str>,
-        _cursor: Option<&str>,
-    ) -> Result<DevicePage, Fault> {
+    fn list_devices(host: &dyn Host, _: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
         devices::list(host)
     }
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
@@ -62,14 +58,8 @@ impl Adapter for Opnsense {
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)
     }
-    fn ready(
-        host: &dyn Host,
-        stage: Stage,
-        _changes: &[Change],
-        token: &[u8],
-        left: u32,
-    ) -> Result<Readiness, Fault> {
-        crud::ready(&VENDOR, host, stage, token, left)
+    fn ready(host: &dyn Host, at: Stage, _: &[Change], token: &[u8], left: u32) -> Result<Readiness, Fault> {
+        crud::ready(&VENDOR, host, at, token, left)
     }
     fn judge(
         host: &dyn Host,
@@ -80,10 +70,10 @@ impl Adapter for Opnsense {
     ) -> Result<Outcome, Fault> {
         crud::judge(&VENDOR, host, call, answer, token).map(|outcome| jobs::judged(outcome, changes))
     }
-    fn poll(host: &dyn Host, _task: &[u8]) -> Result<Outcome, Fault> {
+    fn poll(host: &dyn Host, _: &[u8]) -> Result<Outcome, Fault> {
         jobs::poll(host)
     }
-    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
+    fn compare(host: &dyn Host, _: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
         crud::compare(&VENDOR, host, token)
     }
 }

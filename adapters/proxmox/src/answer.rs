@@ -2,8 +2,9 @@
 //! in the status line and, since 8.4, in the body.
 
 use heddle_sdk::crud::{self, Encoding, Modelled, Place, Purpose, Vendor, Written};
-use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault, json as sdk_json};
-use serde_json::{Map, Value};
+use heddle_sdk::fault::{self, Row, Table, Words};
+use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, json as sdk_json};
+use serde_json::Value;
 
 use crate::{model, task};
 
@@ -11,7 +12,6 @@ use crate::{model, task};
 pub(crate) const BASE: &str = "/api2/json";
 const TOKEN: &str = "token";
 const TICKET: &str = "ticket";
-const MESSAGE_CHARS: usize = 400;
 const BUSY_RETRY_MS: u64 = 5_000;
 const STARTING_RETRY_MS: u64 = 10_000;
 
@@ -63,12 +63,11 @@ impl Vendor for Proxmox {
     }
 
     fn needs(&self, host: &dyn Host, kind: &str, place: &Place, id: &str) -> Result<Vec<String>, Fault> {
-        let folder = match kind {
-            "vm.config" => "qemu",
-            "container.config" => "lxc",
+        let (node, folder) = match (place.get("node"), kind) {
+            (Some(node), "vm.config") => (node, "qemu"),
+            (Some(node), "container.config") => (node, "lxc"),
             _ => return Ok(Vec::new()),
         };
-        let Some(node) = place.get("node") else { return Ok(Vec::new()) };
         let pending = read(host, &format!("/nodes/{node}/{folder}/{id}/pending"))?;
         let waits = |row: &Value| row.get("pending").is_some() || row.get("delete").is_some();
         let is_waiting = pending.as_array().is_some_and(|rows| rows.iter().any(waits));
@@ -99,16 +98,12 @@ fn is_open(fault: &Fault, status: u16) -> bool {
 
 /// The content of a good answer, in the form in which payloads have it.
 fn opened(response: &Response) -> Result<Value, Fault> {
-    if response.status != 200 {
-        return Err(refused(response));
+    let mut body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    match body.get_mut("data") {
+        Some(data) if response.status == 200 => Ok(normal(data.take())),
+        _ if response.status == 200 => Err(REFUSALS.of_status(response, "")),
+        _ => Err(refused(response, &body)),
     }
-    let answer: Option<Map<String, Value>> = serde_json::from_slice(&response.body).ok();
-    let data = answer.and_then(|mut answer| answer.remove("data"));
-    data.map(normal).ok_or_else(|| {
-        fault::not_ready("the node answered with a page instead of the API; it may be starting")
-            .with_retry_after_ms(STARTING_RETRY_MS)
-            .with_upstream_status(200)
-    })
 }
 
 /// Answers in the form in which they are written, and lists of snapshots without the entry that is none.
@@ -150,151 +145,91 @@ fn without_secret(row: &mut Value) {
     }
 }
 
-/// The reason of a refusal: that of the body, else that of the status line.
-fn reason(response: &Response, body: &Value) -> String {
-    let said = sdk_json::text(body, "/message").or(response.reason.as_deref()).unwrap_or_default();
-    let one_line: String = said.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    one_line.chars().take(MESSAGE_CHARS).collect()
-}
-
 /// The fault of an answer that is no success.
-fn refused(response: &Response) -> Fault {
-    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-    let (status, text) = (response.status, reason(response, &body));
-    let errors = body.get("errors").and_then(Value::as_object);
-    let fault = match status {
-        400 => invalid(&text, errors),
-        401 => fault::authentication(format!("the node refuses the login: {}", said(&text))),
-        403 => fault::denied(format!("the user or token may not do this: {}", said(&text))),
+fn refused(response: &Response, body: &Value) -> Fault {
+    let text = sdk_json::text(body, "/message").or(response.reason.as_deref()).unwrap_or_default();
+    let has_fields = body["errors"].as_object().is_some_and(|fields| !fields.is_empty());
+    let fault = match response.status {
+        400 if has_fields => invalid(&body["errors"]),
         // A page of a proxy says nothing of objects.
-        404 if body.is_object() => fault::not_found(format!("there is no such object: {}", said(&text))),
-        501 if text.contains("data too large") => {
-            fault::invalid(format!("the request is larger than the node takes: {}", said(&text)))
-        }
-        501 => fault::unsupported(format!("this version does not have it: {}", said(&text))),
-        506 => fault::unsupported(format!("the node does not take this request: {}", said(&text))),
-        595..=599 => {
-            fault::not_ready("the node that answers does not reach the node that the request is for")
-                .with_retry_after_ms(STARTING_RETRY_MS)
-        }
+        404 if !body.is_object() => REFUSALS.of_words(text).fault(text),
         // No status of the vendor: a proxy in front answers so.
         429 | 502..=504 => fault::of_status(response),
-        _ => by_text(&text),
+        _ => REFUSALS.of_status(response, text),
     };
-    let fault = if fault.info().code.is_none() { fault.with_code(format!("vendor:{status}")) } else { fault };
-    fault.with_upstream_status(status)
-}
-
-fn said(text: &str) -> &str {
-    if text.is_empty() { "no reason given" } else { text }
+    fault.or_code(format!("vendor:{}", response.status)).with_upstream_status(response.status)
 }
 
 /// Parameters that did not pass, each with its message. Some of them tell that an object is absent or taken.
-fn invalid(text: &str, errors: Option<&Map<String, Value>>) -> Fault {
-    let texts: Vec<(&String, String)> = errors
-        .into_iter()
-        .flatten()
-        .map(|(name, message)| (name, message.as_str().unwrap_or("is not accepted").trim().to_owned()))
-        .collect();
-    let all = texts.iter().map(|(name, message)| format!("{name}: {message}")).collect::<Vec<_>>().join("; ");
-    let fault = match class(&all) {
-        Class::Absent => fault::not_found(format!("there is no such object: {all}")),
-        Class::Taken => fault::conflict(format!("it exists already: {all}")),
-        _ if all.is_empty() => fault::invalid(format!("the node does not accept the values: {}", said(text))),
-        _ => fault::invalid("the node does not accept the values"),
-    };
-    texts.into_iter().fold(fault, |fault, (name, message)| fault.with_field(format!("/{name}"), message))
-}
-
-/// What a reason says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    Absent,
-    Taken,
-    Locked,
-    /// Others changed it meanwhile.
-    Moved,
-    NoQuorum,
-    Missing,
-    WrongState,
-    Timeout,
-    Other,
-}
-
-/// The class of a reason, by what the vendor writes.
-pub(crate) fn class(text: &str) -> Class {
-    let text = text.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    match () {
-        // A command that failed may have come halfway, whatever it says.
-        () if has(&["exit code", "command '", "no such file", "no such cluster node"]) => Class::Other,
-        () if has(&["already exist", "already defined", "is already used", "already a pool member"]) => {
-            Class::Taken
-        }
-        () if has(&["detected modified configuration", "file change by other user"]) => Class::Moved,
-        () if has(&["is locked", "can't lock file", "already locked", "unable to acquire lock"]) => {
-            Class::Locked
-        }
-        () if has(&["no quorum"]) => Class::NoQuorum,
-        () if has(&[
-            "binary not installed",
-            "not fully configured",
-            "not installed",
-            "migrated to rules",
-        ]) =>
-        {
-            Class::Missing
-        }
-        () if has(&[
-            "does not exist",
-            "no such",
-            "not existing",
-            "unable to find",
-            "no rule at position",
-        ]) =>
-        {
-            Class::Absent
-        }
-        () if has(&[
-            "not running",
-            "is running",
-            "already running",
-            "not empty",
-            "is used by",
-            "protection mode",
-            "protected volume",
-            "a template",
-            "are existing in",
-            "not a pool member",
-            "pending changes",
-        ]) =>
-        {
-            Class::WrongState
-        }
-        () if has(&["got timeout", "timed out"]) => Class::Timeout,
-        () => Class::Other,
+fn invalid(errors: &Value) -> Fault {
+    let fault = fault::invalid("the node does not accept the values").with_fields(errors);
+    let each = fault.info().fields.iter().map(|field| format!("{}: {}", &field.pointer[1..], field.message));
+    let all = each.collect::<Vec<_>>().join("; ");
+    match REFUSALS.of_words(&all) {
+        row if [ABSENT, TAKEN].contains(&row.words) => row.fault(&all).with_fields(errors),
+        _ => fault,
     }
 }
 
-/// The fault of a status that says nothing.
-fn by_text(text: &str) -> Fault {
-    let text = said(text);
-    match class(text) {
-        Class::Absent => fault::not_found(format!("there is no such object: {text}")),
-        Class::Taken => fault::conflict(format!("it exists already: {text}")),
-        Class::Locked => {
-            fault::busy(format!("another operation holds it: {text}")).with_retry_after_ms(BUSY_RETRY_MS)
-        }
-        Class::Moved => fault::state_moved(format!("others changed it meanwhile; plan again: {text}"))
-            .with_code("state-moved"),
-        Class::NoQuorum => fault::not_ready(format!("the cluster takes no writes: {text}"))
-            .with_retry_after_ms(STARTING_RETRY_MS),
-        Class::Missing => fault::unsupported(format!("it is not there: {text}")),
-        Class::WrongState => fault::conflict(format!("its state does not allow this: {text}")),
-        Class::Timeout => fault::timeout(format!("the node waited in vain: {text}")),
-        Class::Other => fault::generic(format!("the node refuses: {text}")),
-    }
-}
+/// A command that failed may have come halfway, whatever else its reason says.
+const HALFWAY: Words = &["exit code", "command '", "no such file", "no such cluster node"];
+pub(crate) const TAKEN: Words =
+    &["already exist", "already defined", "is already used", "already a pool member"];
+const MOVED: Words = &["detected modified configuration", "file change by other user"];
+pub(crate) const LOCKED: Words =
+    &["is locked", "can't lock file", "already locked", "unable to acquire lock"];
+const MISSING: Words = &["not installed", "not fully configured", "migrated to rules"];
+const ABSENT: Words = &["does not exist", "no such", "not existing", "unable to find", "no rule at position"];
+const WRONG_STATE: Words = &[
+    "not running",
+    "is running",
+    "already running",
+    "not empty",
+    "is used by",
+    "protection mode",
+    "protected volume",
+    "a template",
+    "are existing in",
+    "not a pool member",
+    "pending changes",
+];
+pub(crate) const TIMEOUT: Words = &["got timeout", "timed out"];
+
+/// What refusals mean: some by their status, all others by the words of their reason.
+pub(crate) const REFUSALS: Table = Table::new(&[
+    Row::codes(
+        &[200],
+        Fault::NotReady,
+        "the node answered with a page instead of the API; it may be starting",
+    )
+    .with_retry_after_ms(STARTING_RETRY_MS),
+    Row::codes(&[400], Fault::Invalid, "the node does not accept the values: {}"),
+    Row::codes(&[401], Fault::Authentication, "the node refuses the login: {}"),
+    Row::codes(&[403], Fault::Denied, "the user or token may not do this: {}"),
+    Row::codes(&[404], Fault::NotFound, "there is no such object: {}"),
+    Row::codes(&[501], Fault::Invalid, "the request is larger than the node takes: {}")
+        .with_words(&["data too large"]),
+    Row::codes(&[501], Fault::Unsupported, "this version does not have it: {}"),
+    Row::codes(&[506], Fault::Unsupported, "the node does not take this request: {}"),
+    Row::codes(
+        &[595, 596, 597, 598, 599],
+        Fault::NotReady,
+        "the node that answers does not reach the node that the request is for",
+    )
+    .with_retry_after_ms(STARTING_RETRY_MS),
+    Row::words(HALFWAY, Fault::Generic, "the node refuses: {}"),
+    Row::words(TAKEN, Fault::Conflict, "it exists already: {}"),
+    Row::words(MOVED, Fault::StateMoved, "others changed it meanwhile; plan again: {}")
+        .with_code("state-moved"),
+    Row::words(LOCKED, Fault::Busy, "another operation holds it: {}").with_retry_after_ms(BUSY_RETRY_MS),
+    Row::words(&["no quorum"], Fault::NotReady, "the cluster takes no writes: {}")
+        .with_retry_after_ms(STARTING_RETRY_MS),
+    Row::words(MISSING, Fault::Unsupported, "it is not there: {}"),
+    Row::words(ABSENT, Fault::NotFound, "there is no such object: {}"),
+    Row::words(WRONG_STATE, Fault::Conflict, "its state does not allow this: {}"),
+    Row::words(TIMEOUT, Fault::Timeout, "the node waited in vain: {}"),
+    Row::rest(Fault::Generic, "the node refuses: {}"),
+]);
 
 /// A number, which some answers write as a text.
 pub(crate) fn number(value: &Value, pointer: &str) -> Option<u64> {

@@ -34,11 +34,7 @@ impl Adapter for Proxmox {
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         profile::check(host)
     }
-    fn list_devices(
-        host: &dyn Host,
-        _site: Option<&str>,
-        _cursor: Option<&str>,
-    ) -> Result<DevicePage, Fault> {
+    fn list_devices(host: &dyn Host, _: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
         devices::list(host)
     }
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
@@ -68,21 +64,15 @@ impl Adapter for Proxmox {
         wire::complete(&mut plan);
         Ok(plan)
     }
-    fn ready(
-        host: &dyn Host,
-        stage: Stage,
-        _changes: &[Change],
-        token: &[u8],
-        left: u32,
-    ) -> Result<Readiness, Fault> {
-        order::ready(host, stage, token, left)
-            .unwrap_or_else(|| crud::ready(&Vendor::of(host), host, stage, &order::inner(token), left))
+    fn ready(host: &dyn Host, at: Stage, _: &[Change], token: &[u8], left: u32) -> Result<Readiness, Fault> {
+        order::ready(host, at, token, left)
+            .unwrap_or_else(|| crud::ready(&Vendor::of(host), host, at, &order::inner(token), left))
     }
     fn judge(
         host: &dyn Host,
         call: Sent,
         answer: Result<Response, Fault>,
-        _changes: &[Change],
+        _: &[Change],
         token: &[u8],
     ) -> Result<Outcome, Fault> {
         order::judge(host, (call.stage, call.index), &answer, token)
@@ -91,7 +81,7 @@ impl Adapter for Proxmox {
     fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
         task::poll(host, task)
     }
-    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
+    fn compare(host: &dyn Host, _: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
         crud::compare(&Vendor::of(host), host, &order::inner(token))
     }
 }

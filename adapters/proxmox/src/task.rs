@@ -5,7 +5,7 @@ use heddle_sdk::{
 };
 use serde_json::Value;
 
-use crate::answer::{Class, class, number, read};
+use crate::answer::{LOCKED, REFUSALS, TAKEN, TIMEOUT, number, read};
 
 /// How the id of a task begins.
 pub(crate) const PREFIX: &str = "UPID:";
@@ -91,11 +91,12 @@ fn failed(end: &str) -> Fault {
         return lost(if end.is_empty() { "it ended without a word" } else { end });
     }
     let text: String = end.chars().take(WARNING_CHARS).collect();
-    let fault = match class(end) {
-        Class::Taken => fault::conflict(format!("the task failed: {text}")),
-        Class::Locked => fault::busy(format!("the task failed: {text}")),
-        Class::Timeout => fault::timeout(format!("the task failed: {text}")),
-        _ => fault::generic(format!("the task failed: {text}")),
+    let text = format!("the task failed: {text}");
+    let fault = match REFUSALS.of_words(end).words {
+        TAKEN => fault::conflict(text),
+        LOCKED => fault::busy(text),
+        TIMEOUT => fault::timeout(text),
+        _ => fault::generic(text),
     };
     fault.with_code("vendor:task-failed").with_effect(Effect::Possible)
 }

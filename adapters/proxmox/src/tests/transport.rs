@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::device::{Device, description};
 use super::{change, plan, run};
-use crate::answer::{Class, class};
+use crate::answer::REFUSALS;
 use crate::{Proxmox, Vendor};
 
 fn manifest() -> Value {
@@ -98,26 +98,44 @@ fn refusals_of_each_status_are_told_apart() {
 }
 
 #[test]
-fn every_text_of_a_refusal_has_its_class() {
-    for (text, wanted) in [
-        ("Configuration file 'nodes/x/qemu-server/100.conf' does not exist", Class::Absent),
-        ("no such logical volume pve/x", Class::Absent),
-        ("subnet 'x' not existing", Class::Absent),
-        ("unable to create VM 100 - VM 100 already exists on node 'pve1'", Class::Taken),
-        ("storage ID 'x' already defined", Class::Taken),
-        ("tag 60 is already used by vnet y", Class::Taken),
-        ("VM is locked (backup)", Class::Locked),
-        ("can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout", Class::Locked),
-        ("got timeout", Class::Timeout),
-        ("detected modified configuration - file changed by other user? Try again.", Class::Moved),
-        ("cluster not ready - no quorum?", Class::NoQuorum),
-        ("VM 100 not running", Class::WrongState),
-        ("VM 100 is running - destroy failed", Class::WrongState),
-        ("can't remove drive 'sata0' - protection mode enabled", Class::WrongState),
-        ("something else", Class::Other),
+fn every_text_of_a_refusal_has_its_fault() {
+    for (text, word, says) in [
+        (
+            "Configuration file 'nodes/x/qemu-server/100.conf' does not exist",
+            "not_found",
+            "there is no such object: ",
+        ),
+        ("no such logical volume pve/x", "not_found", "there is no such object: "),
+        ("subnet 'x' not existing", "not_found", "there is no such object: "),
+        ("unable to create VM 100 - VM 100 already exists on node 'pve1'", "conflict", "it exists already: "),
+        ("storage ID 'x' already defined", "conflict", "it exists already: "),
+        ("tag 60 is already used by vnet y", "conflict", "it exists already: "),
+        ("VM is locked (backup)", "busy", "another operation holds it: "),
+        (
+            "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeout",
+            "busy",
+            "another operation holds it: ",
+        ),
+        ("got timeout", "timeout", "the node waited in vain: "),
+        (
+            "detected modified configuration - file changed by other user? Try again.",
+            "state_moved",
+            "others changed it meanwhile; plan again: ",
+        ),
+        ("cluster not ready - no quorum?", "not_ready", "the cluster takes no writes: "),
+        ("VM 100 not running", "conflict", "its state does not allow this: "),
+        ("VM 100 is running - destroy failed", "conflict", "its state does not allow this: "),
+        (
+            "can't remove drive 'sata0' - protection mode enabled",
+            "conflict",
+            "its state does not allow this: ",
+        ),
+        ("something else", "generic", "the node refuses: "),
     ] {
-        assert_eq!(class(text), wanted, "{text}");
-        assert_eq!(class(&text.to_uppercase()), wanted, "{text}");
+        for text in [text.to_owned(), text.to_uppercase()] {
+            let fault = REFUSALS.of_words(&text).fault(&text);
+            assert_eq!((fault.word(), &fault.info().message), (word, &format!("{says}{text}")));
+        }
     }
 }
 
