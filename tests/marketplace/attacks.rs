@@ -11,7 +11,7 @@ use super::{Lab, offered, syncs};
 use crate::support::on_both;
 
 /// Signs bytes with these keys of the registry.
-fn signed(lab: &Lab, document: Document, bytes: &[u8], keys: &[&str]) -> Vec<u8> {
+pub(super) fn signed(lab: &Lab, document: Document, bytes: &[u8], keys: &[&str]) -> Vec<u8> {
     let mut signatures = Signatures::default();
     for key in keys {
         let key = PublisherKey::load(std::path::Path::new(&lab.registry.key(key))).unwrap();
@@ -21,7 +21,7 @@ fn signed(lab: &Lab, document: Document, bytes: &[u8], keys: &[&str]) -> Vec<u8>
 }
 
 /// Updates the catalogue, which is refused at this step for this reason.
-async fn refused(lab: &Lab, what: &str, step: &str, words: &str) {
+pub(super) async fn refused(lab: &Lab, what: &str, step: &str, words: &str) {
     let report = syncs(&lab.api, "failed").await;
     assert_eq!(report["step"], step, "{what}: {report}");
     assert!(report["reason"].as_str().unwrap().contains(words), "{what}: {report}");

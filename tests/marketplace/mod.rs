@@ -2,6 +2,7 @@
 //! files than they should.
 
 mod attacks;
+mod attacks_more;
 mod install;
 mod keys;
 mod ratings;

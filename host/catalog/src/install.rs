@@ -284,6 +284,7 @@ impl Choice<'_> {
         let package = &opened.package;
         let is_it = package.manifest().id == self.plugin.id
             && package.manifest().kind == self.plugin.kind
+            && package.manifest().version == self.version.version
             && package.manifest_sha256() == self.version.manifest_sha256
             && package.component_sha256() == self.version.component_sha256;
         if !is_it {

@@ -98,6 +98,11 @@ impl Update {
         if found.expires <= self.now {
             return Err(Refusal::Expired { file, at: found.expires, now: self.now });
         }
+        // Also one of replaced keys: a file from before that the new keys signed, too, would take back what was revoked since.
+        // No thief can have moved this time past the clock of this machine.
+        if let Some(last) = self.new.timestamp.as_ref().filter(|last| found.signed < last.signed) {
+            return Err(Refusal::Earlier { file, known: last.signed, found: found.signed });
+        }
         Ok(())
     }
 

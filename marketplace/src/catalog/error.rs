@@ -73,6 +73,9 @@ pub enum Refusal {
     /// It is older than what is known.
     #[error("'{file}' has the version {found}, which is older than the known version {known}")]
     Rollback { file: String, known: u64, found: u64 },
+    /// It was signed before the last good one, under whichever keys that was.
+    #[error("'{file}' was signed at {}, before the last good one of {}", to_text(.found), to_text(.known))]
+    Earlier { file: String, known: Time, found: Time },
     /// It has the known version, and other bytes.
     #[error(
         "'{file}' has the known version {version} with another content; a changed file gets a higher version"
