@@ -1,97 +1,192 @@
 //! A server that is killed while a plugin comes from one state into another: what the database says is what serves.
+//!
+//! Updates are in `crash_updates`.
 
-use std::path::Path;
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use heddle_core::event::NewEvent;
+use heddle_core::plugin::PluginState;
+use heddle_core::{Clock, OrgId};
+use heddle_store::events;
+use heddle_store::plugins::{self, PluginRow};
+use serde_json::json;
 
-use super::{Keys, agree, archive_of, change, guest, manifest, send, told};
+use super::kills::{Kills, Request, Rig, Step, Subject};
+use super::standing::{Scripted, check_chain, check_kept, package, set};
+use super::{Keys, archive_of, change, guest, manifest, send};
 use crate::fixtures::created;
-use crate::support::{Api, Database, Options, Process, on_both};
+use crate::support::plugins::named;
+use crate::support::{Database, event_type, on_both, until};
 
-/// Starts it again after a kill.
-async fn again(folder: &Path, database: &Database, options: &Options, token: &str) -> Process {
-    Process::start(folder, database, options).await.with_token(token)
+const ACTIVE: &str = "active 1.0.0, on for night, told active 1.0.0";
+const QUARANTINED: &str = "quarantined 1.0.0, on for night, told quarantined 1.0.0";
+
+/// A package of another plugin that does the same.
+fn package_of(keys: &Keys, id: &str) -> Vec<u8> {
+    archive_of(&named(&manifest("http://127.0.0.1:9"), id), guest(), &keys.acme)
 }
 
-/// The state of the plugin, and whether all that depends on it is as this state says.
-async fn consistent(api: &Api, connection: &str) -> Value {
-    let found = api.get("/plugins/scripted").await;
-    let state =
-        if found.status == 404 { json!("absent") } else { found.expect_status(200).body["state"].clone() };
-    let began = std::time::Instant::now();
-    let is_active = state == "active";
-    loop {
-        let catalog = api.get("/fabric/catalog?owner=scripted").await.expect_status(200).body;
-        let is_offered = !catalog["operations"].as_array().unwrap().is_empty();
-        let stands = api.get(&format!("/fabric/connections/{connection}")).await.expect_status(200).body;
-        if is_offered == is_active && (stands["state"] == "enabled") == is_active {
-            break;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "{state}: offered {is_offered}, {stands}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
+/// Plugins that were never there before.
+struct Newcomers;
+
+impl Subject for Newcomers {
+    async fn check_stored(&self, rig: &Rig) {
+        check_kept(rig).await;
     }
-    let told = api.get("/events?event_type=plugin.state_changed&per_page=1").await.expect_status(200).body;
-    let last = told["items"][0]["payload"]["state"].clone();
-    let expected = if state == "absent" { json!("removed") } else { state.clone() };
-    assert_eq!(last, expected, "the last event is that of the state");
-    let chain = api.get("/audit/validate").await.expect_status(200).body;
-    assert_eq!(chain["valid"], true, "{chain}");
-    state
+
+    async fn look(&self, rig: &Rig) -> String {
+        const STATES: [&str; 6] =
+            ["received", "verified", "compiled", "linked", "checked", "awaiting_consent"];
+        let api = rig.api();
+        let list = api.get("/plugins").await.expect_status(200).body;
+        let list = list["items"].as_array().unwrap();
+        assert!(list.iter().all(|one| one["state"] == "awaiting_consent"), "{list:?}");
+        let installed: Vec<&str> = list.iter().map(|one| one["id"].as_str().unwrap()).collect();
+        let events = api.get("/events?event_type=plugin.state_changed&per_page=100&sort=occurred_at").await;
+        let events = events.expect_status(200).body;
+        let mut told: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for event in events["items"].as_array().unwrap() {
+            let text = |field: &str| event["payload"][field].as_str().unwrap();
+            told.entry(text("plugin")).or_default().push(text("state"));
+        }
+        assert!(told.values().all(|states| *states == STATES), "{told:?}");
+        assert_eq!(told.into_keys().collect::<Vec<_>>(), installed);
+        check_chain(api).await;
+        format!("{} wait", installed.len())
+    }
+}
+
+on_both! {
+    async fn a_kill_at_a_first_installation_leaves_all_of_it_or_nothing(database: Database) {
+        let keys = Keys::new();
+        let mut rig = Rig::start(database, keys.options()).await;
+        let mut n = 0;
+        rig.kill_in(&Newcomers, Kills::of(5), async |_: &Rig| {
+            n += 1;
+            let request = Request::package("/plugins/install", package_of(&keys, &format!("newcomer{n}")));
+            Step { before: format!("{} wait", n - 1), request, after: format!("{n} wait") }
+        })
+        .await;
+    }
 }
 
 on_both! {
     async fn a_kill_at_a_transition_leaves_a_true_state(database: Database) {
         let keys = Keys::new();
-        let (folder, options) = (tempfile::tempdir().unwrap(), keys.options());
-        let archive = archive_of(&manifest("http://127.0.0.1:9"), guest(), &keys.acme);
-        let (mut process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
-
-        // While it is installed: it is there with all that it came through, or not at all.
-        for delay_ms in [0, 5, 30, 200] {
-            let (api, sent) = (process.api.clone(), archive.clone());
-            let sending = async move { api.with("content-type", "application/zip").try_send("POST", "/plugins/install", Some(sent)).await };
-            let killing = tokio::time::sleep(Duration::from_millis(delay_ms));
-            tokio::select! { _ = sending => {}, () = killing => {} }
-            process.kill();
-            process = again(folder.path(), &database, &options, &token).await;
-            let found = process.api.get("/plugins/scripted").await;
-            if found.status == 200 {
-                assert_eq!(found.body["state"], "awaiting_consent", "{}", found.text);
-                assert_eq!(told(&process.api).await.len(), 6);
-            } else {
-                found.expect_status(404);
-                assert_eq!(told(&process.api).await.len(), 0);
-            }
-        }
-        send(&process.api, &archive).await;
-        agree(&process.api).await;
-        let settings = json!({ "enabled": true, "settings": { "team": "night" } });
-        process.api.put("/plugins/scripted/organization", &settings).await.expect_status(200);
-        let steps = json!([{ "operation_id": "plugin.scripted.look", "params": { "do": "echo", "value": 1 } }]);
-        let connection = json!({ "source_event": "ingest.external", "steps": steps });
-        let connection = created(&process.api, "/fabric/connections", &connection).await;
-
-        for (round, verb) in ["disable", "enable", "disable", "enable", "disable"].into_iter().enumerate() {
-            for delay_ms in [0, 4, 12] {
-                let api = process.api.clone();
-                let path = format!("/plugins/scripted/{verb}");
-                let asking = async move { api.try_send("POST", &path, Some(b"{}".to_vec())).await };
-                tokio::select! { _ = asking => {}, () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {} }
-                process.kill();
-                process = again(folder.path(), &database, &options, &token).await;
-                let state = consistent(&process.api, &connection).await;
-                assert!(state == "active" || state == "disabled", "{round}: {state}");
-            }
-            // Whether the last try was carried out or not, the next round begins where it should.
-            let answer = change(&process.api, verb).await;
-            assert!([200, 409].contains(&answer.status), "{}", answer.text);
-        }
-        let api = process.api.clone();
-        let removing = async move { api.try_send("DELETE", "/plugins/scripted", None).await };
-        tokio::select! { _ = removing => {}, () = tokio::time::sleep(Duration::from_millis(6)) => {} }
-        process.kill();
-        process = again(folder.path(), &database, &options, &token).await;
-        consistent(&process.api, &connection).await;
+        let (mut rig, plugin) = Scripted::in_use(database, &keys).await;
+        let asked = rig.api().get("/plugins/scripted/consent").await.expect_status(200).body;
+        let agreed = json!({ "grant_hash": asked["grant_hash"] });
+        let steps = Step::around(&[
+            (Request::delete("/plugins/scripted"), "absent, told removed 1.0.0"),
+            (
+                Request::package("/plugins/install", package(&keys, |_| ())),
+                "awaiting_consent 1.0.0, off without settings, told awaiting_consent 1.0.0",
+            ),
+            (
+                Request::json("POST", "/plugins/scripted/consent", &agreed),
+                "active 1.0.0, off without settings, told active 1.0.0",
+            ),
+            (set(true, "night"), ACTIVE),
+        ]);
+        rig.kill_around(&plugin, &steps, Kills::of(4)).await;
     }
+}
+
+async fn organization(rig: &Rig) -> OrgId {
+    let me = rig.api().get("/auth/me").await.expect_status(200).body;
+    OrgId(me["organization_id"].as_str().unwrap().parse().unwrap())
+}
+
+/// Writes how the plugin stands, in one transaction, as a process does that changes it.
+async fn write(rig: &Rig, org: OrgId, state: PluginState) {
+    let (db, clock) = (rig.db().await, Clock::default());
+    let mut tx = db.write().await.unwrap();
+    let before = plugins::lock(&mut tx, "scripted").await.unwrap().unwrap();
+    let row = PluginRow { state, reason: None, ..before.clone() };
+    let row = plugins::update(&mut tx, &row, clock.now()).await.unwrap();
+    let serving = row.serving_sha256.as_deref().unwrap();
+    plugins::set_version_state(&mut tx, serving, state, None).await.unwrap();
+    let payload = json!({
+        "plugin": "scripted", "version": "1.0.0", "state": state, "previous_state": before.state, "reason": null,
+    });
+    let event = NewEvent::of(event_type("plugin.state_changed"), org, payload);
+    events::append(&mut tx, &event, &clock).await.unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+}
+
+on_both! {
+    async fn a_kill_at_a_switch_of_the_service_leaves_it_on_or_off(database: Database) {
+        let keys = Keys::new();
+        let (mut rig, plugin) = Scripted::in_use(database, &keys).await;
+        let steps = Step::around(&[
+            (
+                Request::post("/plugins/scripted/disable"),
+                "disabled 1.0.0, on for night, told disabled 1.0.0",
+            ),
+            (Request::post("/plugins/scripted/enable"), ACTIVE),
+        ]);
+        rig.kill_around(&plugin, &steps, Kills::of(4)).await;
+        let org = organization(&rig).await;
+        rig.kill_in(&plugin, Kills::of(4), async |rig: &Rig| {
+            // As another process does in which the plugin failed too often. This process follows it.
+            write(rig, org, PluginState::Quarantined).await;
+            assert_eq!(plugin.look(rig).await, QUARANTINED);
+            let request = Request::post("/plugins/scripted/release");
+            Step { before: QUARANTINED.to_owned(), request, after: ACTIVE.to_owned() }
+        })
+        .await;
+    }
+}
+
+/// The plugin, and the last event of the organization's switch.
+struct Switched(Scripted);
+
+impl Subject for Switched {
+    async fn look(&self, rig: &Rig) -> String {
+        let stands = self.0.look(rig).await;
+        let path = "/events?event_type=plugin.switched&per_page=1";
+        let told = rig.api().get(path).await.expect_status(200).body;
+        format!("{stands}, switched {}", told["items"][0]["payload"]["new_status"].as_str().unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_at_a_switch_of_an_organization_leaves_the_old_or_the_new_settings() {
+    let keys = Keys::new();
+    let (mut rig, plugin) = Scripted::in_use(Database::sqlite(), &keys).await;
+    let steps = Step::around(&[
+        (set(true, "day"), "active 1.0.0, on for day, told active 1.0.0, switched enabled"),
+        (set(false, "day"), "active 1.0.0, off for day, told active 1.0.0, switched disabled"),
+        (set(true, "night"), "active 1.0.0, on for night, told active 1.0.0, switched enabled"),
+    ]);
+    rig.kill_around(&Switched(plugin), &steps, Kills::of(5)).await;
+}
+
+/// The process is killed after the transaction that enables a plugin, and before those that mend its Connections.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_of_two_plugins_is_enabled_after_a_kill() {
+    let keys = Keys::new();
+    let (mut rig, plugin) = Scripted::in_use(Database::sqlite(), &keys).await;
+    let api = rig.api();
+    // Plugins are put into service in the order of their ids: this one comes second.
+    send(api, &package_of(&keys, "second")).await.expect_status(201);
+    let asked = api.get("/plugins/second/consent").await.expect_status(200).body;
+    let agreed = json!({ "grant_hash": asked["grant_hash"] });
+    api.post("/plugins/second/consent", &agreed).await.expect_status(200);
+    let on = json!({ "enabled": true, "settings": { "team": "night" } });
+    api.put("/plugins/second/organization", &on).await.expect_status(200);
+    let params = json!({ "do": "echo", "value": 1 });
+    let step = |id: &str| json!({ "operation_id": id, "params": params });
+    let steps = [step("plugin.scripted.look"), step("plugin.second.look")];
+    let both = json!({ "source_event": "ingest.external", "steps": steps });
+    let path = format!("/fabric/connections/{}", created(api, "/fabric/connections", &both).await);
+    change(api, "disable").await.expect_status(200);
+    assert_eq!(api.get(&path).await.expect_status(200).body["state"], "broken");
+
+    let org = organization(&rig).await;
+    rig.kill_now(async |rig: &Rig| write(rig, org, PluginState::Active).await).await;
+    assert_eq!(plugin.look(&rig).await, ACTIVE);
+    let is_enabled = async || rig.api().get(&path).await.expect_status(200).body["state"] == "enabled";
+    until("the Connection of both is enabled", is_enabled).await;
 }

@@ -5,109 +5,44 @@
 mod actions;
 mod consent;
 mod crash;
+mod crash_updates;
 mod elsewhere;
 mod events;
 mod examples;
 mod hooks;
 mod install;
 mod keeping;
+pub(crate) mod kills;
 mod lifecycle;
 mod migration;
 mod organization;
 mod origin;
 mod services;
+pub(crate) mod standing;
 mod timers;
 mod triggers;
 mod watcher;
 
-use std::collections::BTreeMap;
-
 use heddle_core::Role;
-use heddle_marketplace::{
-    PublisherKey, TrustedKey, pack, parse_trusted_keys, write_archive, write_trusted_keys,
-};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::fixtures::member;
 use crate::sandbox::device::Device;
-use crate::support::{Answer, Api, Database, Options, Server, packages, target_folder};
+use crate::support::plugins;
+pub(crate) use crate::support::plugins::{Keys, archive_of, send};
+use crate::support::{Answer, Api, Database, Server};
 
 /// The secret that the organization gives the plugin.
 const SECRET: &str = "plugin-canary-9kW2x";
 
-/// A trusted publisher of plugins, and one that is not.
-pub(crate) struct Keys {
-    folder: TempDir,
-    pub(crate) acme: PublisherKey,
-    globex: PublisherKey,
-}
-
-impl Keys {
-    pub(crate) fn new() -> Self {
-        let key = |name: &str| PublisherKey::generate(name).unwrap();
-        let keys = Self { folder: tempfile::tempdir().unwrap(), acme: key("acme"), globex: key("globex") };
-        keys.trust(&[keys.acme.trusted()]);
-        keys
-    }
-
-    /// Trusts these keys in addition to those of the adapters.
-    fn trust(&self, more: &[TrustedKey]) {
-        let adapters = std::fs::read(packages().join("trusted-keys.json")).unwrap();
-        let mut keys = parse_trusted_keys(&adapters).unwrap();
-        keys.extend(more.iter().cloned());
-        std::fs::write(self.file(), write_trusted_keys(&keys)).unwrap();
-    }
-
-    fn file(&self) -> std::path::PathBuf {
-        self.folder.path().join("trusted-keys.json")
-    }
-
-    pub(crate) fn options(&self) -> Options {
-        Options::default()
-            .with("ADAPTER_TRUSTED_KEYS", self.file().display().to_string())
-            .with("PLUGIN_PRIVATE_NETWORKS", "127.0.0.0/8")
-    }
-}
-
 /// A manifest that gives the guest what it may have, with a server of the test as its target.
 pub(crate) fn manifest(device: &str) -> Value {
-    let object = || json!({ "type": "object" });
-    let action = |id: &str, effect: &str| json!({ "id": id, "title": id, "effect": effect, "params-schema": object(), "output-schema": object() });
-    json!({
-        "schema": 1, "id": "scripted", "version": "1.0.0", "kind": "plugin", "api": "1.0", "name": "Scripted",
-        "license": "Apache-2.0", "component": "component.wasm", "limits": { "cpu-ms": 5_000, "requests": 16 },
-        "capabilities": {
-            "http": [{
-                "name": "api", "origin": device, "methods": ["GET", "POST"], "paths": ["/v1/**"], "private": true,
-            }],
-            "secrets": [{ "name": "key", "target": "api", "places": ["header:X-Key"] }],
-            "events": { "emit": ["plugin.scripted.done"] },
-            "fabric": { "call": ["sites.list", "fabric.log", "openwrt.firewall.rule.create"] },
-            "kv": { "bytes": 2_000 },
-        },
-        "permissions": [{ "id": "plugin.scripted.use", "title": "Use the plugin" }],
-        "event-types": [{ "type": "plugin.scripted.done", "title": "Done", "payload-schema": {
-            "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false
-        } }],
-        "actions": [action("look", "read"), action("arrange", "stage"), action("act", "outward")],
-        "config-schema": {
-            "type": "object", "properties": { "team": { "type": "string", "maxLength": 10 } },
-            "required": ["team"], "additionalProperties": false,
-        },
-    })
+    plugins::scripted(device)
 }
 
 /// The guest, as `cargo xtask components` builds it.
 pub(crate) fn guest() -> Vec<u8> {
-    let path = target_folder().join("guests/plugin.wasm");
-    std::fs::read(&path)
-        .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
-}
-
-pub(crate) fn archive_of(manifest: &Value, component: Vec<u8>, key: &PublisherKey) -> Vec<u8> {
-    let contents = BTreeMap::from([("component.wasm".to_owned(), component)]);
-    write_archive(&pack(manifest.to_string().as_bytes(), contents, key).unwrap()).unwrap()
+    plugins::guest("plugin")
 }
 
 /// A server, its first admin, and what the plugin reaches.
@@ -176,16 +111,9 @@ impl Lab {
     }
 }
 
-/// Sends a package.
-pub(crate) async fn send(api: &Api, archive: &[u8]) -> Answer {
-    api.with("content-type", "application/zip").send("POST", "/plugins/install", Some(archive.to_vec())).await
-}
-
 /// Agrees to what the waiting package may do.
 pub(crate) async fn agree(api: &Api) -> Value {
-    let asked = api.get("/plugins/scripted/consent").await.expect_status(200).body;
-    let body = json!({ "grant_hash": asked["grant_hash"] });
-    api.post("/plugins/scripted/consent", &body).await.expect_status(200).body
+    plugins::agree(api, "scripted").await
 }
 
 pub(crate) async fn plugin(api: &Api) -> Value {

@@ -6,58 +6,23 @@ use serde_json::{Value, json};
 
 use super::{Keys, archive_of, send};
 use crate::sandbox::device::Device;
-use crate::support::{Api, Database, Options, Server, target_folder};
+use crate::support::plugins;
+use crate::support::{Api, Database, Options, Server};
 
 pub(super) const HOOK_SECRET: &str = "hook-canary-4fTq8";
 
 pub(super) fn guest() -> Vec<u8> {
-    let path = target_folder().join("guests/watcher.wasm");
-    std::fs::read(&path)
-        .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
+    plugins::guest("watcher")
 }
 
 /// All that can call it.
 pub(super) fn manifest(device: &str) -> Value {
-    let object = || json!({ "type": "object" });
-    json!({
-        "schema": 1, "id": "watcher", "version": "1.0.0", "kind": "plugin", "api": "1.0", "name": "Watcher",
-        "license": "Apache-2.0", "component": "component.wasm",
-        "capabilities": {
-            "http": [{ "name": "api", "origin": device, "methods": ["POST"], "paths": ["/v1/**"], "private": true }],
-            "secrets": [{ "name": "key", "target": "api", "places": ["bearer"] }],
-            "events": { "emit": ["plugin.watcher.seen"], "subscribe": ["ingest.external", "controller.change.staged"] },
-            "fabric": { "call": ["openwrt.firewall.rule.create"] },
-            "kv": { "bytes": 100_000, "migrates": true },
-            "schedule": { "min-interval-s": 60 },
-        },
-        "event-types": [{ "type": "plugin.watcher.seen", "title": "Seen", "payload-schema": object() }],
-        "triggers": [
-            { "id": "seen", "title": "Write down", "effect": "outward", "events": ["ingest.external"] },
-            { "id": "restage", "title": "Stage once more", "effect": "stage", "events": ["controller.change.staged"] },
-            { "id": "nightly", "title": "By the clock", "effect": "read" },
-        ],
-        "tools": [{
-            "id": "ask", "title": "Ask", "description": "Says what called the plugin.",
-            "params-schema": object(), "output-schema": object(),
-        }],
-        "hooks": [
-            { "name": "answers", "title": "Answers", "effect": "outward", "signature": {
-                "scheme": "hmac-sha256", "secret": "signing-secret", "header": "x-signature", "prefix": "v0=",
-                "signed": "v0:{header.x-time}:{body}", "timestamp": { "header": "x-time", "tolerance-s": 300 },
-            } },
-            { "name": "ping", "title": "Ping", "effect": "read", "signature": {
-                "scheme": "token", "secret": "ping-token", "header": "x-token",
-            } },
-        ],
-        "config-schema": { "type": "object" },
-    })
+    plugins::watcher(device)
 }
 
 pub(super) async fn install(api: &Api, archive: &[u8]) {
     send(api, archive).await.expect_status(201);
-    let asked = api.get("/plugins/watcher/consent").await.expect_status(200).body;
-    let body = json!({ "grant_hash": asked["grant_hash"] });
-    api.post("/plugins/watcher/consent", &body).await.expect_status(200);
+    plugins::agree(api, "watcher").await;
 }
 
 pub(super) async fn switch(api: &Api, enabled: bool, settings: Value) {

@@ -7,6 +7,7 @@
 mod addresses;
 mod bodies;
 mod breaker;
+mod crash;
 pub(crate) mod device;
 mod install;
 mod load;

@@ -5,6 +5,7 @@ pub(crate) mod browser;
 mod conformance;
 mod database;
 pub(crate) mod oidc;
+pub(crate) mod plugins;
 mod process;
 mod proxy;
 mod random;

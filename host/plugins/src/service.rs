@@ -67,6 +67,7 @@ pub(crate) async fn take_over(
         index.read(app).await?;
     }
     let all = index.all();
+    let (mut taken, mut failed) = (Vec::new(), None);
     for (id, known) in all.iter() {
         let is_changed = changed.contains(id);
         if !is_changed && is_met(app, &known.row) {
@@ -87,20 +88,30 @@ pub(crate) async fn take_over(
                 Turns::of(app).note(id, None);
                 pauses.end(id);
             }
-            Err(NotLoaded::Unknown(error)) => return Err(error.into()),
+            Err(NotLoaded::Unknown(error)) => {
+                failed = Some(error);
+                break;
+            }
             Err(problem) => {
                 // What cannot be compiled is tried again seldom: a compilation takes a core.
                 pauses.prolong(&tried, Instant::now());
                 Turns::of(app).note(id, Some(problem.to_string()));
+                if !is_changed {
+                    continue;
+                }
             }
         }
-        if is_changed {
-            provide(app, operations::all(app));
-            settle(app, id, &prefix(id), None).await?;
-            seen.insert(id.clone(), known.row.revision);
-        }
+        taken.push((id, known.row.revision));
     }
-    Ok(())
+    // All of them serve before anything is settled: a Connection may use operations of several.
+    if !taken.is_empty() {
+        provide(app, operations::all(app));
+    }
+    for (id, revision) in taken {
+        settle(app, id, &prefix(id), None).await?;
+        seen.insert(id.clone(), revision);
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// The same for one plugin that this process has just changed; returns when everything shows it.

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use super::device::Device;
 use super::{package, shared_code, start_runtime};
-use crate::support::target_folder;
+use crate::support::plugins;
 use services::{Services, on_behalf_of};
 
 /// A manifest that gives the guest everything, with a server of the test as its targets.
@@ -56,9 +56,7 @@ pub(super) fn manifest(device: &str) -> Value {
 
 /// The guest, as `cargo xtask components` builds it.
 pub(super) fn guest() -> Vec<u8> {
-    let path = target_folder().join("guests/plugin.wasm");
-    std::fs::read(&path)
-        .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
+    plugins::guest("plugin")
 }
 
 pub(super) fn verified(manifest: &Value, component: Vec<u8>) -> Verified {
