@@ -19,6 +19,7 @@ mod organization;
 mod origin;
 mod services;
 pub(crate) mod standing;
+mod swaps;
 mod timers;
 mod triggers;
 mod watcher;

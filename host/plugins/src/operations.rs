@@ -110,33 +110,47 @@ pub(crate) async fn check(by: &By, id: &str) -> Result<Option<Value>, Error> {
         kind: "operation_not_offered",
         message: format!("plugin '{id}' is not switched on: PUT /plugins/{id}/organization does that"),
     })?;
-    let (switched, generation) = switched;
     let asked = PluginCall {
         org_id: caller.org_id,
-        settings: switched.settings,
+        settings: switched.set.settings,
         request_id: origin.request_id.clone(),
         deadline: None,
-        behalf: Arc::new(Behalf::asking(by, generation)),
+        behalf: Arc::new(Behalf::asking(by, switched.generation)),
     };
-    Ok(plugin.check(&asked).await?)
+    Ok(switched.plugin.check(&asked).await?)
 }
 
-/// What the organization set the plugin to, and which values of its storage the package that serves sees; `None` where the
-/// plugin is not switched on. Where another version takes over the storage, this waits a moment for it.
-async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<(OrganizationRow, i64)>, Error> {
+/// A plugin in an organization that has switched it on.
+struct Switched {
+    /// The package that serves: a newer one where that came while a call waited.
+    plugin: Plugin,
+    /// What the organization set it to.
+    set: OrganizationRow,
+    /// Which values of its storage it sees.
+    generation: i64,
+}
+
+/// The plugin in this organization; `None` where it is not switched on. Where a version takes over the storage, this waits a
+/// moment for it, and goes on with the version that serves then: the one before has nothing to wait for any more.
+async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<Switched>, Error> {
     let began = Instant::now();
+    let mut plugin = plugin.clone();
     loop {
         let mut tx = app.db.read().await?;
         let Some(set) = organizations::in_use(&mut tx, org, plugin.id()).await? else { return Ok(None) };
-        let stored = storage::of(&mut tx, plugin, Keeper { org, plugin: set.plugin_uid }).await?;
+        let stored = storage::of(&mut tx, &plugin, Keeper { org, plugin: set.plugin_uid }).await?;
         drop(tx);
-        match storage::unfit(plugin, stored.as_ref()) {
+        match storage::unfit(&plugin, stored.as_ref()) {
             None => {
-                require_settings(plugin, &set.settings)?;
-                return Ok(Some((set, stored.map_or(0, |stored| stored.generation))));
+                require_settings(&plugin, &set.settings)?;
+                let generation = stored.map_or(0, |stored| stored.generation);
+                return Ok(Some(Switched { plugin, set, generation }));
             }
             Some(_) if began.elapsed() < STORAGE_WAIT && set.problem.is_none() => {
                 tokio::time::sleep(STORAGE_LOOK).await;
+                if let Some(serving) = app.runtime.plugin(plugin.id()) {
+                    plugin = serving;
+                }
             }
             Some(message) => return Err(Error::Conflict { kind: "plugin_storage", message }),
         }
@@ -232,21 +246,35 @@ impl Act {
     async fn act(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
         let id = self.plugin.id();
         let switched = switched(call.app, call.author.org_id, &self.plugin).await?;
-        let (switched, generation) = switched.ok_or_else(|| {
+        let switched = switched.ok_or_else(|| {
             let message = format!(
                 "plugin '{id}' is not switched on in the organization: PUT /plugins/{id}/organization does that"
             );
             StepError::new(StepErrorCode::UnknownOperation, message)
         })?;
+        self.require_same(&switched.plugin)?;
         let asked = PluginCall {
             org_id: call.author.org_id,
-            settings: switched.settings,
+            settings: switched.set.settings,
             request_id: format!("run-{}", call.run_id),
             deadline: None,
-            behalf: Arc::new(Behalf::of(call, generation)),
+            behalf: Arc::new(Behalf::of(call, switched.generation)),
         };
         // The runtime has judged the answer by the action's schema.
-        Ok(self.plugin.run(&asked, &self.action, &params).await.map_err(Error::from)?)
+        Ok(switched.plugin.run(&asked, &self.action, &params).await.map_err(Error::from)?)
+    }
+
+    /// Requires that what the call was judged by is the same in a newer version.
+    fn require_same(&self, newer: &Plugin) -> Result<(), StepError> {
+        if judged_by(newer, &self.action) == judged_by(&self.plugin, &self.action) {
+            return Ok(());
+        }
+        let message = format!(
+            "'{}' was changed by version {} while it was called; try again",
+            self.declaration.id,
+            newer.version()
+        );
+        Err(StepError::new(StepErrorCode::UnknownOperation, message))
     }
 }
 
@@ -258,6 +286,15 @@ impl Operation for Act {
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
         self.act(call, params).boxed()
     }
+}
+
+/// What a call of an action or a tool was judged by: effect, permission and the schema of its parameters; `None` where the
+/// plugin has none of this id.
+fn judged_by<'a>(plugin: &'a Plugin, id: &str) -> Option<(ActionEffect, Option<&'a str>, &'a Value)> {
+    let manifest = plugin.manifest();
+    let offer =
+        manifest.action(id).map(Offer::of_action).or_else(|| manifest.tool(id).map(Offer::of_tool))?;
+    Some((offer.effect, offer.permission, offer.params_schema))
 }
 
 /// What an action does to the world.
