@@ -5,8 +5,10 @@
 
 use std::hash::{Hash as _, Hasher};
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
@@ -15,8 +17,11 @@ use wasmtime::component::Component;
 use zeroize::Zeroizing;
 
 const MAC_BYTES: usize = 32;
+/// A disk must have room for so many copies before one is made.
+const COPIES_FREE: u64 = 50;
 /// Raised when packages are judged in another way: what an older server judged is judged again.
 const JUDGEMENT: &[u8] = b"judged 1";
+const TRIAL: &[u8] = b"tried ";
 
 /// What was found for a component.
 pub(crate) enum Found {
@@ -31,28 +36,45 @@ pub(crate) struct CodeCache {
     key: Zeroizing<[u8; 32]>,
     /// Changes with everything that compiled code depends on.
     tag: String,
+    /// Changes with the program that runs.
+    program: Vec<u8>,
 }
 
 impl CodeCache {
     pub(crate) fn open(dir: &Path, key: [u8; 32], engine: &Engine) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        Ok(Self { dir: dir.to_owned(), key: Zeroizing::new(key), tag: tag(engine) })
+        remove_left_over(dir)?;
+        Ok(Self { dir: dir.to_owned(), key: Zeroizing::new(key), tag: tag(engine), program: program() })
     }
 
     /// Whether this server judged the package whose manifest has this SHA-256 (hex), which covers every file of it.
     pub(crate) fn was_judged(&self, manifest_sha256: &str) -> bool {
-        let mark = std::fs::read(self.mark(manifest_sha256));
-        mark.is_ok_and(|mark| self.mac(manifest_sha256, JUDGEMENT).verify_slice(&mark).is_ok())
+        self.has_mark("judged", manifest_sha256, &[JUDGEMENT])
     }
 
     /// Remembers that a package was judged and accepted.
     pub(crate) fn keep_judged(&self, manifest_sha256: &str) -> io::Result<()> {
-        let mac = self.mac(manifest_sha256, JUDGEMENT).finalize().into_bytes();
-        replace(&self.mark(manifest_sha256), &[mac.as_slice()])
+        self.keep_mark("judged", manifest_sha256, &[JUDGEMENT])
     }
 
-    fn mark(&self, manifest_sha256: &str) -> PathBuf {
-        self.dir.join(manifest_sha256).join("judged")
+    /// Whether this very program has tried the package, and it could be called.
+    pub(crate) fn was_tried(&self, manifest_sha256: &str) -> bool {
+        self.has_mark("tried", manifest_sha256, &[TRIAL, &self.program])
+    }
+
+    /// Remembers that a package was tried and could be called.
+    pub(crate) fn keep_tried(&self, manifest_sha256: &str) -> io::Result<()> {
+        self.keep_mark("tried", manifest_sha256, &[TRIAL, &self.program])
+    }
+
+    fn has_mark(&self, name: &str, manifest_sha256: &str, of: &[&[u8]]) -> bool {
+        let mark = std::fs::read(self.dir.join(manifest_sha256).join(name));
+        mark.is_ok_and(|mark| self.mac(manifest_sha256, &of.concat()).verify_slice(&mark).is_ok())
+    }
+
+    fn keep_mark(&self, name: &str, manifest_sha256: &str, of: &[&[u8]]) -> io::Result<()> {
+        let mac = self.mac(manifest_sha256, &of.concat()).finalize().into_bytes();
+        replace(&self.dir.join(manifest_sha256).join(name), &[mac.as_slice()])
     }
 
     /// The compiled component with this SHA-256 (hex).
@@ -77,7 +99,7 @@ impl CodeCache {
                 _ => Ok(Found::Forged),
             };
         };
-        match deserialize(engine, code) {
+        match self.load(engine, code) {
             Ok(component) => Ok(Found::Code(component)),
             Err(error) => {
                 tracing::warn!(component.sha256 = sha256, reason = %error, "compiled code does not fit this engine; it is compiled again");
@@ -88,9 +110,33 @@ impl CodeCache {
 
     /// Keeps code that this server just compiled, and loads it.
     pub(crate) fn keep(&self, engine: &Engine, sha256: &str, code: &[u8]) -> Result<Component, KeepError> {
-        let component = deserialize(engine, code).map_err(|error| KeepError::Code(error.to_string()))?;
+        let component = self.load(engine, code).map_err(|error| KeepError::Code(error.to_string()))?;
         self.write(sha256, code).map_err(KeepError::Disk)?;
         Ok(component)
+    }
+
+    /// Loads code from a file of its own, where there is room for one: the system reads what is used of it, and takes the
+    /// memory back from a component that is idle. The file has no name, so that nobody changes it after its code was checked.
+    fn load(&self, engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+        match self.unnamed(code) {
+            Ok(file) => match map(engine, &file) {
+                Ok(component) => return Ok(component),
+                // Such as a disk from which nothing may be executed.
+                Err(error) => tracing::debug!(reason = %error, "compiled code cannot be mapped from a file"),
+            },
+            Err(error) => tracing::debug!(reason = %error, "compiled code cannot be copied into a file"),
+        }
+        deserialize(engine, code)
+    }
+
+    fn unnamed(&self, code: &[u8]) -> io::Result<std::fs::File> {
+        let mut file = tempfile::tempfile_in(&self.dir)?;
+        let disk = rustix::fs::fstatvfs(&file)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) / COPIES_FREE < code.len() as u64 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        file.write_all(code)?;
+        Ok(file)
     }
 
     fn write(&self, sha256: &str, code: &[u8]) -> io::Result<()> {
@@ -110,6 +156,26 @@ impl CodeCache {
         mac.update(code);
         mac
     }
+}
+
+/// After so long no process is still writing a staged file.
+const STAGED_AT_MOST: Duration = Duration::from_mins(10);
+
+/// Removes the staged files of processes that were killed while they wrote.
+fn remove_left_over(dir: &Path) -> io::Result<()> {
+    for folder in std::fs::read_dir(dir)? {
+        // What is no folder has none, and another process may be removing it.
+        let Ok(files) = std::fs::read_dir(folder?.path()) else { continue };
+        for file in files.flatten() {
+            let is_staged = file.file_name().as_encoded_bytes().starts_with(b".");
+            let age = || file.metadata().ok()?.modified().ok()?.elapsed().ok();
+            if is_staged && age().is_some_and(|age| age > STAGED_AT_MOST) {
+                // Another process that starts at the same time may be first.
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file of its own folder in one step, readable by this server alone.
@@ -133,6 +199,19 @@ pub(crate) enum KeepError {
     Disk(#[source] io::Error),
 }
 
+/// Code from a file that only this process has.
+fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    #[expect(
+        unsafe_code,
+        reason = "the file is a copy of checked bytes, and has no name by which it could be changed"
+    )]
+    // SAFETY: the caller has written to it what `Engine::precompile_component` of this server made.
+    unsafe {
+        Component::deserialize_file(engine, path)
+    }
+}
+
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     #[expect(
         unsafe_code,
@@ -141,6 +220,17 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: both callers pass bytes that `Engine::precompile_component` of this server made.
     unsafe {
         Component::deserialize(engine, code)
+    }
+}
+
+/// What tells the program that runs from an older and a newer one. Where the system does not say, every start is one of another
+/// program.
+fn program() -> Vec<u8> {
+    let metadata = std::env::current_exe().and_then(std::fs::metadata);
+    let told = metadata.and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
+    match told {
+        Ok((bytes, changed)) => format!("{bytes} {changed:?}").into_bytes(),
+        Err(_) => heddle_core::secret::random_bytes::<16>().to_vec(),
     }
 }
 
@@ -184,6 +274,22 @@ mod tests {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&cache.dir), 0o700);
         assert_eq!(mode(&cache.path("ab")), 0o600);
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, code) = compiled();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        cache.keep(&engine, "ab", &code).unwrap();
+        let [old, new] = [".old", ".new"].map(|name| dir.path().join("ab").join(name));
+        for path in [&old, &new] {
+            std::fs::write(path, b"half").unwrap();
+        }
+        std::fs::File::open(&old).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        assert!(!old.exists() && new.exists());
+        assert!(matches!(cache.find(&engine, "ab").unwrap(), Found::Code(_)));
     }
 
     #[test]
@@ -236,6 +342,11 @@ mod tests {
         cache.keep_judged("ab").unwrap();
         let other = CodeCache::open(dir.path(), [8; 32], &engine).unwrap();
         assert!(!other.was_judged("ab"), "the mark of another server");
+        assert!(!cache.was_tried("ab"), "a mark of another kind");
+        cache.keep_tried("ab").unwrap();
+        assert!(cache.was_tried("ab"));
+        let upgraded = CodeCache { program: b"another".to_vec(), ..cache };
+        assert!(upgraded.was_judged("ab") && !upgraded.was_tried("ab"), "the mark of another program");
     }
 
     #[test]

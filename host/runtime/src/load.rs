@@ -123,8 +123,22 @@ impl Runtime {
             ),
         };
         let component = Arc::new(component);
-        self.shared.tried(&component).await.map_err(LoadError::Link)?;
+        self.try_once(package, &component).await?;
         Ok((component, settings))
+    }
+
+    /// Tries a component that this program has not tried before: what could be called once can be called again, and at a start
+    /// nobody waits for it.
+    async fn try_once(&self, package: &Verified, component: &Arc<Component>) -> Result<(), LoadError> {
+        if self.cache.was_tried(package.manifest_sha256()) {
+            return Ok(());
+        }
+        self.shared.tried(component).await.map_err(LoadError::Link)?;
+        if let Err(error) = self.cache.keep_tried(package.manifest_sha256()) {
+            // Such as a full disk. It is tried again at the next start.
+            tracing::debug!(reason = %error, "that a component could be called is not remembered");
+        }
+        Ok(())
     }
 
     /// The compiled component, from the cache or from the compile child.
