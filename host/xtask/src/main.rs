@@ -6,6 +6,7 @@ mod apt;
 mod autobahn;
 mod ci;
 mod demo;
+mod fuzz;
 mod guest;
 mod package;
 mod phase;
@@ -91,6 +92,14 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Give the readers of packages and catalogues inputs that are changed until something breaks; needs a C++ compiler
+    Fuzz {
+        /// Out of archive, manifest, catalog and rules; all of them, one after the other, when none is named
+        targets: Vec<String>,
+        /// For each of them
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+    },
     /// Run the fuzzing client of a WebSocket test suite; needs Python 2.7
     Autobahn,
     /// Everything that must pass before a change is accepted
@@ -127,6 +136,7 @@ fn execute() -> anyhow::Result<ExitCode> {
         }
         Command::Test { args } => ci::test(&workspace, &stop, &args),
         Command::Bench { args } => ci::bench(&workspace, &stop, &args),
+        Command::Fuzz { targets, minutes } => fuzz::fuzz(&workspace, &stop, &targets, minutes),
         Command::Autobahn => autobahn::run(&workspace, &stop),
         Command::Ci => ci::ci(&workspace, &stop),
         Command::Db => postgres::serve(&stop),
