@@ -3,6 +3,7 @@
 //! name.
 
 mod adapter_call;
+mod extism;
 mod half_open;
 mod identity;
 mod inventory;
@@ -11,6 +12,7 @@ mod matching;
 mod measure;
 mod neighbour;
 mod plain_host;
+mod plugins;
 mod requests;
 mod start;
 mod stream;
@@ -25,12 +27,17 @@ type Bench = fn(&tokio::runtime::Runtime, &mut Report);
 
 const BENCHES: &[(&str, Bench)] = &[
     ("adapter_call", adapter_call::measure),
+    ("extism", extism::measure),
     ("half_open", half_open::measure),
     ("identity", identity::measure),
     ("inventory", inventory::measure),
     ("large_package", large_package::measure),
     ("matching", matching::measure),
     ("neighbour", neighbour::measure),
+    ("plugins_canary", plugins::canary::measure),
+    ("plugins_crowd", plugins::crowd::measure),
+    ("plugins_loud", plugins::loud::measure),
+    ("plugins_swaps", plugins::swaps::measure),
     ("requests", requests::measure),
     ("start", start::measure),
     ("stream", stream::measure),

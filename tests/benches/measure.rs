@@ -19,6 +19,10 @@ impl Samples {
         Self(durations)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn median(&self) -> Duration {
         self.at_percent(50)
     }

@@ -40,7 +40,10 @@ fn version() {
 }
 
 /// A server process that ends with this value.
-pub(crate) struct Served(Child);
+pub(crate) struct Served {
+    child: Child,
+    address: String,
+}
 
 impl Served {
     /// Comes back as soon as the server is ready.
@@ -52,17 +55,33 @@ impl Served {
         let mut command = Command::new(heddle_binary());
         command.arg("serve").env_clear().envs(environment(folder, &Database::Sqlite, &options));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let served = Self(child.expect("the program is built"));
+        let served = Self { child: child.expect("the program is built"), address };
         let started = Instant::now();
-        while !is_ready(&address) {
+        while !is_ready(&served.address) {
             assert!(started.elapsed() < LIMIT, "the server does not come up");
             std::thread::sleep(Duration::from_millis(2));
         }
         served
     }
 
+    pub(crate) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// In user mode and in the system, of all its threads.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        // What precedes the last bracket is the program's name.
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+        let ticks = |at: usize| -> u64 {
+            fields.split_whitespace().nth(at).and_then(|field| field.parse().ok()).expect("it is a number")
+        };
+        // Fields 14 and 15 of the line, in hundredths of a second.
+        Duration::from_millis((ticks(11) + ticks(12)) * 10)
+    }
+
     pub(crate) fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
@@ -71,8 +90,8 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -10,7 +10,7 @@ use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
-use crate::{guest, package, plugins};
+use crate::{extism, guest, package, plugins};
 
 /// All tests, with components, programs, tools and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
@@ -56,6 +56,8 @@ pub(crate) fn bench(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyh
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--release", "--bin", "heddle"]).args(both);
     phase("optimised build", || process::run("cargo build", &mut cargo, stop))?;
+    let extism =
+        extism::is_wanted(args).then(|| phase("extism", || extism::prepare(workspace, stop))).transpose()?;
     let mut cargo = workspace.cargo();
     cargo
         .arg("bench")
@@ -64,7 +66,8 @@ pub(crate) fn bench(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyh
         .args(args)
         .env("TEST_POSTGRES_URL", postgres.url())
         .env("HEDDLE_BIN", workspace.release_bin("heddle"))
-        .env("HEDDLE_PACKAGES", workspace.packages());
+        .env("HEDDLE_PACKAGES", workspace.packages())
+        .envs(extism.map(|folder| ("BENCH_EXTISM", folder)));
     let status = last_phase("benches", || process::status("cargo bench", &mut cargo, stop))?;
     Ok(exit_code(status))
 }

@@ -6,6 +6,7 @@ mod apt;
 mod autobahn;
 mod ci;
 mod demo;
+mod extism;
 mod fuzz;
 mod guest;
 mod package;
