@@ -15,7 +15,7 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_lab_openwrt::Router;
 use heddle_marketplace::{Verified, parse_trusted_keys};
-use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Urgency, Vault, VaultError};
+use heddle_runtime::{Adapter, Call, Credential, SecretBook, Target, Urgency, Vault, VaultError};
 use heddle_sdk::testing::FakeHost;
 use heddle_sdk::{Adapter as _, Change, Listing, fault};
 use serde_json::json;
@@ -23,7 +23,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::measure::{Report, in_turns, ratio, show};
 use crate::plain_host::PlainHost;
-use crate::support::{compiler, packages, target_folder};
+use crate::sandbox;
+use crate::support::packages;
 
 const PASSWORD: &str = "router-bench-5uP3r";
 const CALLS: usize = 5_000;
@@ -101,19 +102,7 @@ fn plan(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call, 
 }
 
 async fn load() -> (Arc<heddle_runtime::Runtime>, Adapter) {
-    let settings = Settings {
-        code_cache_dir: target_folder().join("bench-code"),
-        code_cache_key: [7; 32],
-        compiler: compiler(),
-        extra_networks: vec!["127.0.0.0/8".parse().expect("a network")],
-        plugin_networks: Vec::new(),
-        denied_networks: Vec::new(),
-        pooling_instances: 16,
-        guest_workers: 2,
-        tap: None,
-    };
-    let sandbox = heddle_runtime::Runtime::start(settings, Arc::new(OneCredential), Clock::default())
-        .expect("the runtime starts");
+    let sandbox = sandbox::start(Arc::new(OneCredential), None);
     let trusted = std::fs::read(packages().join("trusted-keys.json")).expect("packages are built");
     let trusted = parse_trusted_keys(&trusted).expect("the keys are sound");
     let package = Verified::open_dir(&packages().join("openwrt"), &trusted).expect("the package is signed");

@@ -6,28 +6,24 @@
 //! one plugin that keeps its memory from call to call. What a host pays that has JSON and not bytes is a row of its own.
 //! Both plugins are what their kits make of the same functions.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_core::OrgId;
 use heddle_core::fault::{Fault, FaultKind};
-use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::manifest::{Limits, Manifest};
 use heddle_marketplace::plugin::ActionEffect;
-use heddle_marketplace::{PublisherKey, Verified, pack};
-use heddle_runtime::{
-    Credential, Emitted, KvEntry, KvOp, KvPage, Of, Plugin, PluginCall, PluginServices, Settings, Vault,
-    VaultError,
-};
+use heddle_runtime::{Credential, Emitted, KvEntry, KvOp, KvPage, Of, Plugin, PluginServices, VaultError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::measure::{Report, Samples, ratio, show, timed};
-use crate::support::{compiler, target_folder, variable};
+use crate::sandbox::{plugin_call, with_plugin};
+use crate::support::variable;
 
 #[path = "extism/heddle/src/work.rs"]
 mod work;
@@ -50,7 +46,7 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
         return;
     };
     let component = std::fs::read(prepared.join("heddle.wasm")).expect("the component was built");
-    let (sandbox, plugin) = runtime.block_on(load(component));
+    let (sandbox, plugin) = runtime.block_on(with_plugin(Arc::new(Nothing), None, MANIFEST, component));
     for work in [echo(), inventory()] {
         compare(runtime, report, &plugin, &prepared, &work);
         report.noise.sample();
@@ -107,7 +103,7 @@ fn compare(runtime: &Runtime, report: &mut Report, plugin: &Plugin, prepared: &P
     let mut extism = Caller::start(prepared, work, &answer);
     let params: Value = serde_json::from_str(&work.params).expect("it was just written");
     let expected: Value = serde_json::from_str(&answer).expect("it was just written");
-    let call = call();
+    let call = plugin_call(TIME_LIMIT);
     let heddle = || {
         let (time, answer) = timed(|| runtime.block_on(plugin.run(&call, work.name, &params)));
         assert_eq!(answer.expect("the plugin answers"), expected);
@@ -205,56 +201,11 @@ fn nanos(line: &str) -> Duration {
     Duration::from_nanos(line.parse().expect("it is a number"))
 }
 
-async fn load(component: Vec<u8>) -> (Arc<heddle_runtime::Runtime>, Plugin) {
-    let settings = Settings {
-        code_cache_dir: target_folder().join("bench-code"),
-        code_cache_key: [7; 32],
-        compiler: compiler(),
-        extra_networks: Vec::new(),
-        plugin_networks: Vec::new(),
-        denied_networks: Vec::new(),
-        pooling_instances: 16,
-        guest_workers: 2,
-        tap: None,
-    };
-    let sandbox = heddle_runtime::Runtime::start(settings, Arc::new(Nothing), Clock::default())
-        .expect("the runtime starts");
-    sandbox.serves_plugins(Arc::new(Nothing));
-    let key = PublisherKey::generate("bench").expect("the system has random numbers");
-    let contents = BTreeMap::from([("component.wasm".to_owned(), component)]);
-    let files = pack(MANIFEST.as_bytes(), contents, &key).expect("a package can be made");
-    let package = Verified::from_files(files, &[key.trusted()]).expect("the package is signed");
-    let plugin = sandbox.prepare_plugin(&package).await.expect("the plugin is prepared");
-    sandbox.serve_plugin(&plugin);
-    (sandbox, plugin)
-}
-
-fn call() -> PluginCall {
-    PluginCall {
-        org_id: Clock::default().new_id(),
-        settings: json!({}),
-        request_id: "bench".to_owned(),
-        deadline: Some(TIME_LIMIT),
-        behalf: Arc::new(()),
-    }
-}
-
 /// A server that has nothing for the plugin, which asks for nothing.
 struct Nothing;
 
 fn nothing<T>() -> Result<T, Fault> {
     Err(Fault::new(FaultKind::Unsupported, "there is nothing here"))
-}
-
-#[async_trait::async_trait]
-impl Vault for Nothing {
-    async fn credential(&self, _: OrgId, _: CredentialId) -> Result<Credential, VaultError> {
-        Ok(Credential::default())
-    }
-
-    fn reference_key(&self, _: ControllerId) -> [u8; 32] {
-        [9; 32]
-    }
 }
 
 #[async_trait::async_trait]

@@ -14,6 +14,7 @@ mod neighbour;
 mod plain_host;
 mod plugins;
 mod requests;
+mod sandbox;
 mod start;
 mod stream;
 #[path = "../support/mod.rs"]

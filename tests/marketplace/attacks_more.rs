@@ -1,20 +1,9 @@
 //! Roots, timestamps, answers of web servers and packages that an attacker made, as tests of other TUF clients have them. Each is
 //! refused at a step that is named, what was known stays, and the next update with good files ends well.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{OriginalUri, Path as At, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use chrono::TimeDelta;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use heddle_core::Clock;
 use heddle_marketplace::PublisherKey;
 use heddle_marketplace::catalog::bounds::{CATALOG_BYTES_MAX, VERSION_MAX};
@@ -26,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::attacks::{refused, signed};
 use super::registry::Registry;
+use super::web::{Mood, Web};
 use super::{Lab, offered, options, sync, syncs};
 use crate::plugins::{archive_of, guest, manifest};
 use crate::support::{Answer, Api, Database, Server, on_both};
@@ -187,7 +177,7 @@ on_both! {
         put_root(&lab, &with_new_key(&lab, 3), &["root-1"]);
         let words = "'3.root.json' is signed by 1 of the keys for it, and 2 are needed";
         refused(&lab, "a bad root between good ones", "root", words).await;
-        // Root 2 was proven. The key that it replaced signs nothing any more.
+        // The server knows root 2 now, and refuses what the replaced key signs.
         let status = lab.api.get("/marketplace/plugins/sync").await.expect_status(200).body;
         assert!(status["unfit"].as_str().unwrap().contains("keys of the catalogue were replaced"), "{status}");
         lab.registry.put_back(&good);
@@ -343,111 +333,6 @@ on_both! {
     }
 }
 
-/// How a web server answers wrongly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trick {
-    None,
-    /// Redirects to another path.
-    Redirect,
-    /// Answers with the right bytes and this status.
-    Status(u16),
-    /// Closes the connection after half of the bytes.
-    CutOff,
-    /// Sends a few compressed bytes that become 16 MiB.
-    Bomb,
-    /// Sends bytes without end.
-    Endless,
-    /// Sends a byte every half second, without end.
-    Slow,
-    /// Sends another file than the one that was asked for.
-    Other,
-    /// Sends the right bytes with the content type of a web page.
-    Page,
-}
-
-/// A web server of a registry that can answer wrongly.
-#[derive(Clone)]
-struct Mirror {
-    folder: PathBuf,
-    /// How it answers, and the beginning of the names for which it does so.
-    trick: Arc<Mutex<(Trick, &'static str)>>,
-    /// Paths of redirects that were followed.
-    followed: Arc<Mutex<Vec<String>>>,
-}
-
-impl Mirror {
-    /// Starts it, and returns its address, too.
-    async fn start(registry: &Registry) -> (Self, String) {
-        let mirror = Self {
-            folder: registry.served(),
-            trick: Arc::new(Mutex::new((Trick::None, ""))),
-            followed: Arc::default(),
-        };
-        let router = Router::new()
-            .route("/plugins/{*file}", get(serve))
-            .fallback(elsewhere)
-            .with_state(mirror.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/plugins", listener.local_addr().unwrap());
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the registry is the outside world, and ends with the test"
-        )]
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        (mirror, url)
-    }
-
-    fn plays(&self, trick: Trick, names: &'static str) {
-        *self.trick.lock().unwrap() = (trick, names);
-    }
-}
-
-async fn elsewhere(State(mirror): State<Mirror>, OriginalUri(uri): OriginalUri) -> StatusCode {
-    mirror.followed.lock().unwrap().push(uri.to_string());
-    StatusCode::NOT_FOUND
-}
-
-async fn serve(State(mirror): State<Mirror>, At(file): At<String>) -> Response {
-    let (trick, names) = *mirror.trick.lock().unwrap();
-    let trick = if file.starts_with(names) { trick } else { Trick::None };
-    let name = if trick == Trick::Other { TIMESTAMP } else { file.as_str() };
-    let Ok(bytes) = std::fs::read(mirror.folder.join(name)) else {
-        return StatusCode::NOT_FOUND.into_response();
-    };
-    let chunk = |bytes: Vec<u8>| Ok::<_, std::io::Error>(bytes);
-    match trick {
-        Trick::None | Trick::Other => bytes.into_response(),
-        Trick::Redirect => {
-            (StatusCode::FOUND, [(header::LOCATION, format!("/elsewhere/{file}"))]).into_response()
-        }
-        Trick::Status(status) => (StatusCode::from_u16(status).unwrap(), bytes).into_response(),
-        Trick::CutOff => {
-            let half = futures::stream::iter([chunk(bytes[..bytes.len() / 2].to_vec())]);
-            ([(header::CONTENT_LENGTH, bytes.len().to_string())], Body::from_stream(half)).into_response()
-        }
-        Trick::Bomb => ([(header::CONTENT_ENCODING, "gzip")], bomb()).into_response(),
-        Trick::Endless => {
-            let chunks = futures::stream::repeat_with(move || chunk(vec![b'['; 64 << 10]));
-            Body::from_stream(chunks).into_response()
-        }
-        Trick::Slow => {
-            let bytes = futures::stream::unfold((), move |()| async move {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-                Some((chunk(vec![b' ']), ()))
-            });
-            Body::from_stream(bytes).into_response()
-        }
-        Trick::Page => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], bytes).into_response(),
-    }
-}
-
-/// 16 MiB of spaces, compressed.
-fn bomb() -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&vec![b' '; 16 << 20]).unwrap();
-    encoder.finish().unwrap()
-}
-
 /// Updates the catalogue, which fails at this step for this reason. Catalogue 1 stays.
 async fn fails(api: &Api, what: &str, step: Option<&str>, words: &str) {
     let report = syncs(api, "failed").await;
@@ -466,30 +351,30 @@ on_both! {
             archive_of(&manifest, guest(), &registry.acme)
         };
         registry.add(&archive("1.0.0"));
-        let (mirror, url) = Mirror::start(&registry).await;
-        let server = Server::start_with(database, options(&registry, &url)).await;
+        let web = Web::start(&registry).await;
+        let server = Server::start_with(database, options(&registry, &web.url)).await;
         let api = server.set_up().await;
         syncs(&api, "updated").await;
         registry.add(&archive("1.1.0"));
-        for (trick, with, step, words) in [
-            (Trick::Redirect, "timestamp.json", None, "the server answered 302"),
-            (Trick::Status(206), "timestamp.json", None, "the server answered 206"),
-            (Trick::Status(404), "timestamp.json", Some("timestamp"), "'timestamp.json' is missing"),
-            (Trick::CutOff, "timestamp.json", None, "the connection broke"),
-            (Trick::Bomb, "timestamp.json", Some("timestamp"), "more than 262144 bytes"),
-            (Trick::Endless, "timestamp.json.sig", Some("timestamp"), "more than 16384 bytes"),
-            (Trick::Other, "2.root.json", Some("root"), "'2.root.json.sig' is not a signature file"),
-            (Trick::Other, "2.catalog.json", Some("catalog"), "'2.catalog.json' has"),
-            (Trick::Endless, "2.catalog.json", Some("catalog"), "'2.catalog.json' has more than"),
-            (Trick::CutOff, "2.catalog.json.sig", None, "'2.catalog.json.sig' cannot be fetched"),
+        for (mood, with, step, words) in [
+            (Mood::Redirect, "timestamp.json", None, "the server answered 302"),
+            (Mood::Status(206), "timestamp.json", None, "the server answered 206"),
+            (Mood::Status(404), "timestamp.json", Some("timestamp"), "'timestamp.json' is missing"),
+            (Mood::CutOff, "timestamp.json", None, "the connection broke"),
+            (Mood::Bomb, "timestamp.json", Some("timestamp"), "more than 262144 bytes"),
+            (Mood::Endless, "timestamp.json.sig", Some("timestamp"), "more than 16384 bytes"),
+            (Mood::Other, "2.root.json", Some("root"), "'2.root.json.sig' is not a signature file"),
+            (Mood::Other, "2.catalog.json", Some("catalog"), "'2.catalog.json' has"),
+            (Mood::Endless, "2.catalog.json", Some("catalog"), "'2.catalog.json' has more than"),
+            (Mood::CutOff, "2.catalog.json.sig", None, "'2.catalog.json.sig' cannot be fetched"),
             // Each file has 20 seconds, however its bytes come.
-            (Trick::Slow, "2.catalog.json", None, "no answer in 20000 ms"),
+            (Mood::Slow, "2.catalog.json", None, "no answer in 20000 ms"),
         ] {
-            mirror.plays(trick, with);
-            fails(&api, &format!("{trick:?} {with}"), step, words).await;
+            web.answers_for(with, mood);
+            fails(&api, &format!("{mood:?} {with}"), step, words).await;
         }
-        assert_eq!(*mirror.followed.lock().unwrap(), Vec::<String>::new(), "no redirect is followed");
-        mirror.plays(Trick::Page, "");
+        assert_eq!(web.followed(), Vec::<String>::new(), "no redirect is followed");
+        web.answers(Mood::Page);
         assert_eq!(syncs(&api, "updated").await["catalog_version"], 2, "the content type does not matter");
     }
 }

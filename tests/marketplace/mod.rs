@@ -11,6 +11,7 @@ mod registry;
 mod revocations;
 mod sync;
 mod together;
+mod web;
 
 use heddle_marketplace::PublisherKey;
 use serde_json::{Value, json};

@@ -3,15 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path as At, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use heddle_core::Clock;
 use heddle_marketplace::PublisherKey;
 use heddle_marketplace::catalog::{CatalogRef, Document, Revocation, Signatures, Timestamp};
@@ -192,58 +185,4 @@ pub(super) fn does(arguments: &[&str]) {
         Command::new(target_folder().join("debug/heddle-marketplace")).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{arguments:?}: {said}");
-}
-
-/// How a web server answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mood {
-    Well,
-    /// Every answer has this status.
-    Status(u16),
-    /// Files have no end.
-    Endless,
-    /// Nothing comes.
-    Silent,
-}
-
-/// A web server of a registry.
-pub(super) struct Web {
-    pub(super) url: String,
-    mood: Arc<Mutex<Mood>>,
-}
-
-impl Web {
-    pub(super) async fn start(registry: &Registry) -> Self {
-        let mood = Arc::new(Mutex::new(Mood::Well));
-        let state = (registry.served(), Arc::clone(&mood));
-        let router = Router::new().route("/plugins/{*file}", get(serve)).with_state(state);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/plugins", listener.local_addr().unwrap());
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the registry is the outside world, and ends with the test"
-        )]
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, mood }
-    }
-
-    pub(super) fn answers(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
-    }
-}
-
-async fn serve(State((folder, mood)): State<(PathBuf, Arc<Mutex<Mood>>)>, At(file): At<String>) -> Response {
-    let mood = *mood.lock().unwrap();
-    match mood {
-        Mood::Well => match std::fs::read(folder.join(file)) {
-            Ok(bytes) => bytes.into_response(),
-            Err(_) => StatusCode::NOT_FOUND.into_response(),
-        },
-        Mood::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        Mood::Endless => {
-            let chunks = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b'['; 64 << 10]));
-            Body::from_stream(chunks).into_response()
-        }
-        Mood::Silent => std::future::pending().await,
-    }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::registry::{Mood, Registry, Web};
+use super::registry::Registry;
+use super::web::{Mood, Web};
 use super::{Lab, offered, options, sync, syncs};
 use crate::plugins::{archive_of, entry, guest, manifest};
 use crate::support::{Options, Server, on_both};

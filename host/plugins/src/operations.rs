@@ -130,8 +130,8 @@ struct Switched {
     generation: i64,
 }
 
-/// The plugin in this organization; `None` where it is not switched on. Where a version takes over the storage, this waits a
-/// moment for it, and goes on with the version that serves then: the one before has nothing to wait for any more.
+/// The plugin in this organization; `None` where it is not switched on. While a version takes over the storage, this waits a
+/// moment. Each look asks which version serves: after the takeover the storage does not fit the version before.
 async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<Switched>, Error> {
     let began = Instant::now();
     let mut plugin = plugin.clone();

@@ -101,6 +101,8 @@ pub(crate) async fn take_over(
                 }
             }
         }
+        // Until it is settled, this counts as a change that is to be taken over.
+        seen.remove(id);
         taken.push((id, known.row.revision));
     }
     // All of them serve before anything is settled: a Connection may use operations of several.

@@ -115,8 +115,8 @@ impl CodeCache {
         Ok(component)
     }
 
-    /// Loads code from a file of its own, where there is room for one: the system reads what is used of it, and takes the
-    /// memory back from a component that is idle. The file has no name, so that nobody changes it after its code was checked.
+    /// Loads code from a file of its own, where there is room for one. The system reads only what is used of it, and can free the
+    /// memory of idle components. The file has no name: nobody can open and change it after the code was checked.
     fn load(&self, engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
         match self.unnamed(code) {
             Ok(file) => match map(engine, &file) {
@@ -130,11 +130,11 @@ impl CodeCache {
     }
 
     fn unnamed(&self, code: &[u8]) -> io::Result<std::fs::File> {
-        let mut file = tempfile::tempfile_in(&self.dir)?;
-        let disk = rustix::fs::fstatvfs(&file)?;
+        let disk = rustix::fs::statvfs(&self.dir)?;
         if disk.f_bavail.saturating_mul(disk.f_frsize) / COPIES_FREE < code.len() as u64 {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        let mut file = tempfile::tempfile_in(&self.dir)?;
         file.write_all(code)?;
         Ok(file)
     }

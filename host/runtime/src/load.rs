@@ -127,8 +127,8 @@ impl Runtime {
         Ok((component, settings))
     }
 
-    /// Tries a component that this program has not tried before: what could be called once can be called again, and at a start
-    /// nobody waits for it.
+    /// Tries a component that this program has not tried before. A trial has the same outcome each time, so it is not repeated at
+    /// the next start.
     async fn try_once(&self, package: &Verified, component: &Arc<Component>) -> Result<(), LoadError> {
         if self.cache.was_tried(package.manifest_sha256()) {
             return Ok(());

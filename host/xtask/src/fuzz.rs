@@ -35,7 +35,7 @@ const COMPILER_MISSING: &str =
 
 /// What one input may take: more is a finding. The targets themselves count what is allocated, which libFuzzer does with
 /// sanitizers alone, and the time of the processor: libFuzzer's seconds pass on a busy machine, too, and only end what hangs.
-const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=1024", "-malloc_limit_mb=128", "-max_len=65536"];
+const LIMITS: [&str; 3] = ["-timeout=30", "-rss_limit_mb=1024", "-max_len=65536"];
 
 /// Runs the targets, or these of them, one after the other for so long.
 pub(crate) fn fuzz(

@@ -4,7 +4,6 @@
 //! The device repeats every secret that it gets, in all the ways in which devices do. Most calls go to the runtime itself;
 //! some are made over the API, after which all that the server has written is searched.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,24 +18,22 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use heddle_core::OrgId;
 use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
-use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::plugin::ActionEffect;
-use heddle_marketplace::{PublisherKey, Verified, pack};
 use heddle_runtime::{
-    Credential, Emitted, KvChange, KvEntry, KvOp, KvPage, Of, Plugin, PluginCall, PluginServices, Settings,
-    Vault, VaultError,
+    Credential, Emitted, KvChange, KvEntry, KvOp, KvPage, Of, Plugin, PluginCall, PluginServices, VaultError,
 };
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{act, asks, install, scripted, served, switch_on};
 use crate::measure::{Report, show};
+use crate::sandbox::{plugin_call, with_plugin};
 use crate::support::plugins::{Keys, archive_of, guest};
 use crate::support::trace::Log;
-use crate::support::{compiler, target_folder};
 
 /// Every encoding changes it.
 const KEY: &str = "canary/k+y \"3&=";
@@ -118,54 +115,27 @@ fn read_log(searched: &Searched, stop: &AtomicBool) {
 
 /// Calls of the runtime. Answers how many were refused.
 async fn calls(device: SocketAddr, searched: &Arc<Searched>) -> u64 {
-    let clock = Clock::default();
     let tap = {
         let searched = Arc::clone(searched);
         Arc::new(move |what: &str, bytes: &[u8]| {
             searched.search(&format!("memory of the guest, {what}"), bytes);
         }) as _
     };
-    let here = || vec!["127.0.0.0/8".parse().expect("a network")];
-    let settings = Settings {
-        code_cache_dir: target_folder().join("bench-code"),
-        code_cache_key: [7; 32],
-        compiler: compiler(),
-        extra_networks: here(),
-        plugin_networks: here(),
-        denied_networks: Vec::new(),
-        pooling_instances: 32,
-        guest_workers: 2,
-        tap: Some(tap),
-    };
-    let sandbox =
-        heddle_runtime::Runtime::start(settings, Arc::new(NoCredential), clock.clone()).expect("it starts");
-    sandbox.serves_plugins(Arc::new(Services(Arc::clone(searched))));
-    let key = PublisherKey::generate("acme").expect("a key can be made");
-    let contents = BTreeMap::from([("component.wasm".to_owned(), guest("plugin"))]);
-    let files =
-        pack(scripted("scripted", device).to_string().as_bytes(), contents, &key).expect("it is sound");
-    let package = Verified::from_files(files, &[key.trusted()]).expect("it was just signed");
-    let plugin = sandbox.prepare_plugin(&package).await.expect("the guest is loaded");
-    sandbox.serve_plugin(&plugin);
-    let org = clock.new_id();
-    let refused = join_all((0..PARALLEL).map(|nth| calls_of(&plugin, org, nth, searched))).await;
+    let manifest = scripted("scripted", device).to_string();
+    let services = Arc::new(Services(Arc::clone(searched)));
+    let (sandbox, plugin) = with_plugin(services, Some(tap), &manifest, guest("plugin")).await;
+    let call = plugin_call(Duration::from_secs(30));
+    let refused = join_all((0..PARALLEL).map(|nth| calls_of(&plugin, &call, nth, searched))).await;
     sandbox.shutdown();
     refused.iter().sum()
 }
 
 /// One caller's part, one call after the other.
-async fn calls_of(plugin: &Plugin, org_id: OrgId, nth: u64, searched: &Searched) -> u64 {
-    let call = PluginCall {
-        org_id,
-        settings: json!({}),
-        request_id: "canary".to_owned(),
-        deadline: Some(Duration::from_secs(30)),
-        behalf: Arc::new(()),
-    };
+async fn calls_of(plugin: &Plugin, call: &PluginCall, nth: u64, searched: &Searched) -> u64 {
     let (mut refused, mut last) = (0, Value::Null);
     for n in 0..CALLS / PARALLEL {
         let (action, step) = step(n, nth, &last);
-        match plugin.run(&call, action, &step).await {
+        match plugin.run(call, action, &step).await {
             Ok(answer) => {
                 searched.search("answer of the guest", answer.to_string().as_bytes());
                 last = answer;
@@ -299,20 +269,6 @@ async fn repeat(
     let reflected = HeaderValue::from_bytes(key.as_bytes()).expect("it came in a header");
     let name = header::HeaderName::from_static("x-reflected");
     ([(name, reflected)], format!("{answer}\nraw: {key}\n")).into_response()
-}
-
-/// A credential store with nothing in it: plugins have secrets.
-struct NoCredential;
-
-#[async_trait::async_trait]
-impl Vault for NoCredential {
-    async fn credential(&self, _: OrgId, _: CredentialId) -> Result<Credential, VaultError> {
-        Ok(Credential::default())
-    }
-
-    fn reference_key(&self, _: ControllerId) -> [u8; 32] {
-        [9; 32]
-    }
 }
 
 /// A host that gives out the secret, and looks through all that the plugin hands it.

@@ -24,34 +24,24 @@ use services::{Services, on_behalf_of};
 
 /// A manifest that gives the guest everything, with a server of the test as its targets.
 pub(super) fn manifest(device: &str) -> Value {
-    let object = || json!({ "type": "object" });
-    let action = |id: &str, effect: &str| json!({ "id": id, "title": id, "effect": effect, "params-schema": object(), "output-schema": object() });
-    json!({
-        "schema": 1, "id": "scripted", "version": "1.0.0", "kind": "plugin", "api": "1.0", "name": "Scripted",
-        "license": "Apache-2.0", "component": "component.wasm", "limits": { "cpu-ms": 5_000, "requests": 16 },
-        "capabilities": {
-            "http": [
-                { "name": "api", "origin": device, "methods": ["GET", "POST"], "paths": ["/v1/**", "/echo"], "private": true },
-                { "name": "own", "origin": { "setting": "server-url" }, "methods": ["GET"], "paths": ["/v1/*"], "private": true },
-                { "name": "public", "origin": "https://127.0.0.1:9", "methods": ["GET"], "paths": ["/v1/*"] },
-            ],
-            "secrets": [
-                { "name": "key", "target": "api", "places": ["bearer", "header:X-Key", "basic-password", "query:key"] },
-                { "name": "user", "target": "api", "places": ["basic-username"] },
-            ],
-            "events": { "emit": ["plugin.scripted.done"] },
-            "fabric": { "call": ["network.vlan.create"] },
-            "kv": { "bytes": 100_000 },
-        },
-        "event-types": [{ "type": "plugin.scripted.done", "title": "Done", "payload-schema": {
-            "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false
-        } }],
-        "actions": [action("look", "read"), action("arrange", "stage"), action("act", "outward")],
-        "config-schema": { "type": "object", "properties": {
-            "server-url": { "type": "string", "format": "uri" }, "emit-in-check": { "type": "string" },
-            "store-in-check": { "type": "string" }
-        } },
-    })
+    let mut manifest = plugins::scripted(device);
+    let capabilities = &mut manifest["capabilities"];
+    capabilities["http"] = json!([
+        { "name": "api", "origin": device, "methods": ["GET", "POST"], "paths": ["/v1/**", "/echo"], "private": true },
+        { "name": "own", "origin": { "setting": "server-url" }, "methods": ["GET"], "paths": ["/v1/*"], "private": true },
+        { "name": "public", "origin": "https://127.0.0.1:9", "methods": ["GET"], "paths": ["/v1/*"] },
+    ]);
+    capabilities["secrets"] = json!([
+        { "name": "key", "target": "api", "places": ["bearer", "header:X-Key", "basic-password", "query:key"] },
+        { "name": "user", "target": "api", "places": ["basic-username"] },
+    ]);
+    capabilities["fabric"]["call"] = json!(["network.vlan.create"]);
+    capabilities["kv"]["bytes"] = json!(100_000);
+    manifest["config-schema"] = json!({ "type": "object", "properties": {
+        "server-url": { "type": "string", "format": "uri" }, "emit-in-check": { "type": "string" },
+        "store-in-check": { "type": "string" }
+    } });
+    manifest
 }
 
 /// The guest, as `cargo xtask components` builds it.
