@@ -4,7 +4,7 @@
 //! bounded: references go to `#/$defs/NAME` only and never in a circle, patterns are matched in linear time
 //! and have bounded repeats, and the schema is small, also after its references were followed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value};
@@ -20,8 +20,10 @@ const LEVELS_MAX: usize = 64;
 const PATTERNS_MAX: usize = 128;
 const PATTERN_BYTES_MAX: usize = 1_024;
 const REPEATS_MAX: u64 = 4_096;
-/// Memory of one compiled pattern.
+/// Bytes of one compiled pattern.
 const PATTERN_MEMORY_MAX: usize = 4 << 20;
+/// Bytes of all compiled patterns of a schema together, which have equal parts of it. The same pattern is compiled once.
+const PATTERNS_MEMORY_MAX: usize = 16 << 20;
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 const DEFINITION: &str = "#/$defs/";
 
@@ -97,18 +99,17 @@ pub enum SchemaError {
 pub struct Schema {
     document: Value,
     validator: Validator,
-    patterns: usize,
 }
 
 impl Schema {
     /// Judges and compiles a schema of untrusted origin.
     pub fn parse(document: &Value) -> Result<Self, SchemaError> {
-        let patterns = Self::judge(document)?;
-        Ok(Self { patterns, ..Self::compile(document)? })
+        Self::judge(document)?;
+        Self::compile(document)
     }
 
-    /// Judges a schema of untrusted origin as it is written, in time that grows with its size alone. Returns the number of
-    /// its patterns. Whether it can be compiled is not known.
+    /// Judges a schema of untrusted origin as it is written, in time that grows with its size alone. Returns how many
+    /// different patterns it has. Whether it can be compiled is not known.
     pub(crate) fn judge(document: &Value) -> Result<usize, SchemaError> {
         let fields = document.as_object().ok_or(SchemaError::NotObject)?;
         // The depth first: what follows recurses.
@@ -126,20 +127,26 @@ impl Schema {
         let mut walk = Walk::default();
         walk.schema(document, true)?;
         Extents::of(fields)?;
-        Ok(walk.patterns)
+        Ok(different_patterns(document))
     }
 
-    /// Compiles a schema that the host itself wrote.
+    /// Compiles a schema that the host itself wrote, or that was judged.
     pub fn compile(document: &Value) -> Result<Self, SchemaError> {
-        let patterns =
-            PatternOptions::regex().size_limit(PATTERN_MEMORY_MAX).dfa_size_limit(PATTERN_MEMORY_MAX);
+        Self::compile_within(document, PATTERN_MEMORY_MAX)
+    }
+
+    /// Compiles a schema of which no pattern takes more than so many bytes.
+    pub(crate) fn compile_within(document: &Value, pattern_bytes: usize) -> Result<Self, SchemaError> {
+        let part = PATTERNS_MEMORY_MAX / different_patterns(document).max(1);
+        let bytes = pattern_bytes.min(part).min(PATTERN_MEMORY_MAX);
+        let patterns = PatternOptions::regex().size_limit(bytes).dfa_size_limit(bytes);
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .with_pattern_options(patterns)
             .offline()
             .build(document)
             .map_err(|error| SchemaError::Unusable(error.to_string().chars().take(500).collect()))?;
-        Ok(Self { document: document.clone(), validator, patterns: 0 })
+        Ok(Self { document: document.clone(), validator })
     }
 
     /// The schema as it was written.
@@ -151,12 +158,6 @@ impl Schema {
     #[must_use]
     pub fn validator(&self) -> &Validator {
         &self.validator
-    }
-
-    /// How many patterns a judged schema has.
-    #[must_use]
-    pub fn patterns(&self) -> usize {
-        self.patterns
     }
 }
 
@@ -178,17 +179,14 @@ impl Walk {
             if is_refused {
                 return Err(SchemaError::Keyword(keyword.clone()));
             }
-            match (keyword.as_str(), value) {
-                ("$ref", Value::String(target)) if !target.starts_with(DEFINITION) => {
-                    return Err(SchemaError::Remote(target.chars().take(200).collect()));
-                }
-                ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
-                ("patternProperties", Value::Object(named)) => {
-                    named.keys().try_for_each(|pattern| self.pattern(pattern))?;
-                }
-                _ => {}
+            if keyword == "$ref"
+                && let Value::String(target) = value
+                && !target.starts_with(DEFINITION)
+            {
+                return Err(SchemaError::Remote(target.chars().take(200).collect()));
             }
         }
+        patterns(fields).try_for_each(|pattern| self.pattern(pattern))?;
         children(fields).try_for_each(|(_, child)| self.schema(child, false))
     }
 
@@ -208,6 +206,24 @@ impl Walk {
             }),
         }
     }
+}
+
+/// The patterns of a schema, without those of its subschemas.
+fn patterns(fields: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let one = fields.get("pattern").and_then(Value::as_str);
+    let named = fields.get("patternProperties").and_then(Value::as_object);
+    one.into_iter().chain(named.into_iter().flat_map(|named| named.keys().map(String::as_str)))
+}
+
+fn different_patterns(document: &Value) -> usize {
+    fn collect<'a>(schema: &'a Value, found: &mut HashSet<&'a str>) {
+        let Some(fields) = schema.as_object() else { return };
+        found.extend(patterns(fields));
+        children(fields).for_each(|(_, child)| collect(child, found));
+    }
+    let mut found = HashSet::new();
+    collect(document, &mut found);
+    found.len()
 }
 
 /// The numbers of all counted repeats. One inside of a character class counts too, which does no harm.

@@ -1,5 +1,7 @@
 //! The schemas of a package, judged together before it serves: no request meets one that is not accepted.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::description::Description;
@@ -7,59 +9,79 @@ use crate::file_fields;
 use crate::manifest::Manifest;
 use crate::schema::{Schema, SchemaError};
 
-/// Patterns of all payload schemas of an adapter together.
+/// Patterns of all payload schemas of an adapter together. In one schema, the same pattern counts once.
 const PATTERNS_MAX: usize = 8_192;
 /// Patterns of all schemas of a plugin's actions and events together.
 const PLUGIN_PATTERNS_MAX: usize = 512;
+/// Bytes of all compiled patterns of an adapter together, which have equal parts of it: compiling takes time with them.
+const PATTERNS_MEMORY_MAX: usize = 512 << 20;
+/// The same of a plugin.
+const PLUGIN_PATTERNS_MEMORY_MAX: usize = 64 << 20;
 
 /// Judges and compiles every schema, and keeps none: thousands of them would take hundreds of megabytes. The first one
 /// that is not accepted is named by its feature, action or type of events.
 pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(), String> {
     settings_schema(manifest).map_err(|error| format!("config-schema: {error}"))?;
-    judge_plugin(manifest)?;
+    judge_all(|| of_plugin(manifest), PLUGIN_PATTERNS_MAX, PLUGIN_PATTERNS_MEMORY_MAX)?;
+    judge_all(|| of_adapter(description), PATTERNS_MAX, PATTERNS_MEMORY_MAX)
+}
+
+/// A schema, and what a refusal calls it.
+type Named<'a> = (String, Cow<'a, Value>);
+
+/// Judges all before one is compiled: what a pattern may take follows from their number.
+fn judge_all<'a, I: Iterator<Item = Result<Named<'a>, String>>>(
+    schemas: impl Fn() -> I,
+    patterns_max: usize,
+    memory_max: usize,
+) -> Result<(), String> {
     let mut patterns = 0;
-    for feature in &description.features {
-        for operation in &feature.operations {
-            let verb = operation.operation;
-            let refused =
-                |problem: &str| format!("the payload schema of '{}' ({verb}): {problem}", feature.id);
-            let document: Value = serde_json::from_str(operation.payload_schema.get())
-                .map_err(|error| refused(&error.to_string()))?;
-            let schema = Schema::parse(&document).map_err(|error| refused(&error.to_string()))?;
-            if let Some(problem) = file_fields::problem_of(&document) {
-                return Err(refused(&problem));
-            }
-            patterns += schema.patterns();
-            if patterns > PATTERNS_MAX {
-                return Err(refused(&format!("with it there are more than {PATTERNS_MAX} patterns in all")));
-            }
+    for named in schemas() {
+        let (name, document) = named?;
+        patterns += Schema::judge(&document).map_err(|error| format!("{name}: {error}"))?;
+        if patterns > patterns_max {
+            return Err(format!("{name}: with it there are more than {patterns_max} patterns in all"));
         }
+    }
+    for named in schemas() {
+        let (name, document) = named?;
+        Schema::compile_within(&document, memory_max / patterns.max(1))
+            .map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
 }
 
-fn judge_plugin(manifest: &Manifest) -> Result<(), String> {
-    let actions = manifest.actions.iter().flat_map(|action| {
-        let of = |field, schema| (format!("the {field} of the action '{}'", action.id), schema);
+fn of_adapter(description: &Description) -> impl Iterator<Item = Result<Named<'_>, String>> {
+    let operations = description
+        .features
+        .iter()
+        .flat_map(|feature| feature.operations.iter().map(move |operation| (feature, operation)));
+    operations.map(|(feature, operation)| {
+        let name = format!("the payload schema of '{}' ({})", feature.id, operation.operation);
+        let document: Value = serde_json::from_str(operation.payload_schema.get())
+            .map_err(|error| format!("{name}: {error}"))?;
+        match file_fields::problem_of(&document) {
+            Some(problem) => Err(format!("{name}: {problem}")),
+            None => Ok((name, Cow::Owned(document))),
+        }
+    })
+}
+
+fn of_plugin(manifest: &Manifest) -> impl Iterator<Item = Result<Named<'_>, String>> {
+    let of = |name: String, schema| Ok((name, Cow::Borrowed(schema)));
+    let actions = manifest.actions.iter().flat_map(move |action| {
+        let of = |field, schema| of(format!("the {field} of the action '{}'", action.id), schema);
         [of("params-schema", &action.params_schema), of("output-schema", &action.output_schema)]
     });
-    let tools = manifest.tools.iter().flat_map(|tool| {
-        let of = |field, schema| (format!("the {field} of the tool '{}'", tool.id), schema);
+    let tools = manifest.tools.iter().flat_map(move |tool| {
+        let of = |field, schema| of(format!("the {field} of the tool '{}'", tool.id), schema);
         [of("params-schema", &tool.params_schema), of("output-schema", &tool.output_schema)]
     });
-    let events = manifest.event_types.iter().map(|declared| {
-        (format!("the payload-schema of the event type '{}'", declared.event_type), &declared.payload_schema)
+    let events = manifest.event_types.iter().map(move |declared| {
+        let name = format!("the payload-schema of the event type '{}'", declared.event_type);
+        of(name, &declared.payload_schema)
     });
-    let mut patterns = 0;
-    for (name, document) in actions.chain(tools).chain(events) {
-        // Counted before they are compiled.
-        patterns += Schema::judge(document).map_err(|error| format!("{name}: {error}"))?;
-        if patterns > PLUGIN_PATTERNS_MAX {
-            return Err(format!("{name}: with it there are more than {PLUGIN_PATTERNS_MAX} patterns in all"));
-        }
-        Schema::compile(document).map_err(|error| format!("{name}: {error}"))?;
-    }
-    Ok(())
+    actions.chain(tools).chain(events)
 }
 
 /// What a controller's `settings` must fit; an adapter that declares nothing takes none.
@@ -150,7 +172,7 @@ mod tests {
         }
         // Each is within the bound of one schema.
         let some: serde_json::Map<String, Value> =
-            (0..100).map(|n| (format!("p{n}"), json!({ "pattern": "^a$" }))).collect();
+            (0..100).map(|n| (format!("p{n}"), json!({ "pattern": format!("^a{n}$") }))).collect();
         let mut manifest = plugin(&json!({ "properties": some }), &json!({ "properties": some }), &sound);
         manifest.actions = vec![manifest.actions[0].clone(); 2];
         judge_schemas(&manifest, &Description::default()).unwrap();

@@ -128,13 +128,20 @@ impl Entry {
     pub fn id(&self) -> &'static str {
         self.id
     }
+
+    fn asked(&self, host: &dyn Host, params: &Value) -> Result<Value, Fault> {
+        let answer = (self.run)(host, &params.to_string())?;
+        serde_json::from_str(&answer)
+            .map_err(|error| fault::generic(format!("the answer is not JSON: {error}")))
+    }
 }
 
-fn typed<A: Action>(host: &dyn Host, params: Value) -> Result<Value, Fault> {
-    let params = serde_json::from_value(params).map_err(|error| {
+/// From text to text: no value stands between the text and the action's own types.
+fn typed<A: Action>(host: &dyn Host, params: &str) -> Result<String, Fault> {
+    let params = serde_json::from_str(params).map_err(|error| {
         fault::invalid(format!("the parameters are not accepted: {error}")).with_code("params")
     })?;
-    serde_json::to_value(A::run(host, params)?)
+    serde_json::to_string(&A::run(host, params)?)
         .map_err(|error| fault::generic(format!("the answer cannot be written as JSON: {error}")))
 }
 
@@ -144,7 +151,7 @@ fn typed<A: Action>(host: &dyn Host, params: Value) -> Result<Value, Fault> {
 /// The action's own fault; `unsupported` where the plugin has no such action; `invalid` with the code `params` where it
 /// does not read the parameters.
 pub fn run<P: Plugin>(host: &dyn Host, action: &str, params: Value) -> Result<Value, Fault> {
-    found(P::ACTIONS, "action", action)?(host, params)
+    found(P::ACTIONS, "action", action)?.asked(host, &params)
 }
 
 /// Asks a tool of a plugin by its id, as the host does.
@@ -152,14 +159,14 @@ pub fn run<P: Plugin>(host: &dyn Host, action: &str, params: Value) -> Result<Va
 /// # Errors
 /// As [`run`].
 pub fn invoke<P: Plugin>(host: &dyn Host, tool: &str, arguments: Value) -> Result<Value, Fault> {
-    found(P::TOOLS, "tool", tool)?(host, arguments)
+    found(P::TOOLS, "tool", tool)?.asked(host, &arguments)
 }
 
-type Run = fn(&dyn Host, Value) -> Result<Value, Fault>;
+type Run = fn(&dyn Host, &str) -> Result<String, Fault>;
 
-fn found(entries: &'static [Entry], what: &str, id: &str) -> Result<Run, Fault> {
+fn found(entries: &'static [Entry], what: &str, id: &str) -> Result<&'static Entry, Fault> {
     let entry = entries.iter().find(|entry| entry.id == id);
-    entry.map(|entry| entry.run).ok_or_else(|| fault::unsupported(format!("there is no {what} '{id}'")))
+    entry.ok_or_else(|| fault::unsupported(format!("there is no {what} '{id}'")))
 }
 
 #[doc(hidden)]
@@ -189,17 +196,13 @@ impl<P: Plugin> bindings::migration::exports::heddle::plugin::migration::Guest f
 
 impl<P: Plugin> bindings::actions::exports::heddle::plugin::actions::Guest for Exported<P> {
     fn run(action_id: String, params: String) -> Result<String, Fault> {
-        let params = serde_json::from_str(&params)
-            .map_err(|error| fault::invalid(format!("the parameters are not JSON: {error}")))?;
-        run::<P>(&Live, &action_id, params).map(|answer| answer.to_string())
+        (found(P::ACTIONS, "action", &action_id)?.run)(&Live, &params)
     }
 }
 
 impl<P: Plugin> bindings::tools::exports::heddle::plugin::tools::Guest for Exported<P> {
     fn invoke(tool_id: String, arguments: String) -> Result<String, Fault> {
-        let arguments = serde_json::from_str(&arguments)
-            .map_err(|error| fault::invalid(format!("the arguments are not JSON: {error}")))?;
-        invoke::<P>(&Live, &tool_id, arguments).map(|answer| answer.to_string())
+        (found(P::TOOLS, "tool", &tool_id)?.run)(&Live, &arguments)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Heddle's call is the server's: leave to call, a fresh instance on the guests' threads, and an answer that was judged by
 //! its schema, from JSON to JSON. Extism's is that of a C program, from bytes to bytes, with a limit of memory and of time
-//! and without WASI: once with a new plugin for each call, which is the separation that Heddle has always, and once with
-//! one plugin that keeps its memory from call to call. What a host pays that has JSON and not bytes is a row of its own.
+//! and without WASI: once with a plugin that is made of its manifest for each call, and of code in the library's cache; once
+//! with one that is made of compiled code that the caller holds, which is the separation that Heddle has always; and once
+//! with one plugin that keeps its memory from call to call. What a host pays that has JSON and not bytes is a row of its own.
 //! Both plugins are what their kits make of the same functions.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -111,14 +112,15 @@ fn compare(runtime: &Runtime, report: &mut Report, plugin: &Plugin, prepared: &P
     };
     let native = || timed(|| (work.native)(&work.params)).0;
     let host = || timed(|| (params.to_string(), serde_json::from_str::<Value>(&answer))).0;
-    let (mut ours, mut fresh, mut warm) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut loaded, mut fresh, mut warm) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut natives, mut hosts) = (Vec::new(), Vec::new());
     // The first round warms up.
     for round in 0..=ROUNDS {
         let sides = [
             (&mut ours, repeated(&heddle)),
-            (&mut fresh, extism.call("fresh")),
-            (&mut warm, extism.call("warm")),
+            (&mut loaded, extism.call("loaded", CALLS / 10)),
+            (&mut fresh, extism.call("fresh", CALLS)),
+            (&mut warm, extism.call("warm", CALLS)),
             (&mut natives, repeated(&native)),
             (&mut hosts, repeated(&host)),
         ];
@@ -129,14 +131,16 @@ fn compare(runtime: &Runtime, report: &mut Report, plugin: &Plugin, prepared: &P
         }
     }
     extism.end();
-    let [ours, natives, hosts, fresh, warm] = [ours, natives, hosts, fresh, warm].map(Samples::of);
+    let [ours, natives, hosts] = [ours, natives, hosts].map(Samples::of);
+    let [loaded, fresh, warm] = [loaded, fresh, warm].map(Samples::of);
     let what = &work.what;
     let times = |extism: &Samples| format!("x {:.2}", ratio(extism.median(), ours.median()));
     report.row(format!("{what}, native"), &natives, "", "");
     report.row(format!("{what}, a host's JSON to text and back"), &hosts, "", "");
     let more = format!("+{}", show(ours.median().saturating_sub(natives.median())));
     report.row(format!("{what}, Heddle"), &ours, more, "");
-    report.row(format!("{what}, Extism with a new plugin"), &fresh, times(&fresh), "> x 5");
+    report.row(format!("{what}, Extism with a plugin of the cache"), &loaded, times(&loaded), "> x 5");
+    report.row(format!("{what}, Extism with a plugin of held code"), &fresh, times(&fresh), "> x 5");
     report.row(format!("{what}, Extism with the same plugin"), &warm, times(&warm), "> x 2");
 }
 
@@ -166,13 +170,14 @@ impl Caller {
             std::fs::write(&path, text).expect("a file can be written");
             path
         };
+        let cache = format!("[cache]\ndirectory = \"{}\"\n", files.path().join("cache").display());
         let mut child = Command::new(prepared.join("caller"))
             .arg(write("manifest", &manifest.to_string()))
             .arg(work.name)
             .arg(write("input", &work.params))
             .arg(write("answer", answer))
-            // It compiles the plugin once, and leaves nothing in the home folder.
-            .env("EXTISM_CACHE_CONFIG", "")
+            // Its cache is not in the home folder.
+            .env("EXTISM_CACHE_CONFIG", write("cache.toml", &cache))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -183,11 +188,11 @@ impl Caller {
     }
 
     /// How long each of some calls took.
-    fn call(&mut self, how: &str) -> Vec<Duration> {
-        writeln!(self.asked, "{how} {CALLS}").expect("it reads what it is asked");
-        let lines = self.told.by_ref().lines().take(CALLS);
+    fn call(&mut self, how: &str, calls: usize) -> Vec<Duration> {
+        writeln!(self.asked, "{how} {calls}").expect("it reads what it is asked");
+        let lines = self.told.by_ref().lines().take(calls);
         let times: Vec<Duration> = lines.map(|line| nanos(&line.expect("it is text"))).collect();
-        assert_eq!(times.len(), CALLS, "the caller of Extism ended early, and said why");
+        assert_eq!(times.len(), calls, "the caller of Extism ended early, and said why");
         times
     }
 

@@ -1,6 +1,10 @@
 //! What is refused before any of it runs: packages, imports, code.
 
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use heddle_core::Clock;
 use heddle_marketplace::{PackError, PackageError, Verified};
@@ -8,6 +12,7 @@ use serde_json::json;
 
 use super::package::{self, hostile, key, manifest, manifest_with, manifest_with_login, packed};
 use super::{CACHE_KEY, Lab, load, objects, shared_code, start_runtime, start_runtime_with};
+use crate::support::heddle_binary;
 
 /// What the runtime says to a component of this text.
 async fn refusal_of(component: &str) -> String {
@@ -194,4 +199,36 @@ async fn code_that_another_server_compiled_is_not_believed() {
     }
     assert_ne!(codes[0][..32], codes[1][..32], "the entry carries the second server's authentication");
     assert_eq!(codes[0][32..], codes[1][32..]);
+}
+
+#[test]
+fn a_child_that_compiles_ends_with_its_server() {
+    // A shell takes the server's place, and the child waits for a component that never comes.
+    let script = "exec 3<&0; \"$0\" plugin-compile <&3 >/dev/null & echo $!; wait";
+    let mut parent = Command::new("sh")
+        .args([OsStr::new("-c"), OsStr::new(script), heddle_binary().as_os_str()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", line.trim()));
+    let is_there = || std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let looks_after_its_parent = || {
+        let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+        let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+        names.into_iter().any(|name| name.trim() == "parent")
+    };
+    while !looks_after_its_parent() {
+        assert!(is_there());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // What is written to the child stays open.
+    let _open = parent.stdin.take();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    while is_there() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

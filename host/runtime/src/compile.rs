@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use heddle_marketplace::COMPONENT_BYTES_MAX;
-use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getppid, nice, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
@@ -25,6 +25,8 @@ const LARGE_CPU_SECS: u64 = 180;
 const LARGE_WALL: Duration = Duration::from_mins(4);
 const CODE_BYTES_MAX: u64 = 256 << 20;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+/// How often the child looks whether its parent is still there.
+const PARENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What compiling one component may take.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +71,7 @@ pub enum CompileError {
 pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), CompileError> {
     limit(Resource::Core, 0)?;
     nice(10).map_err(|errno| CompileError::Process(errno.into()))?;
+    end_with_parent()?;
 
     // Its size decides on the limits, and is bounded itself.
     let mut component = Vec::new();
@@ -81,6 +84,25 @@ pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), Com
         .precompile_component(&component)
         .map_err(|error| CompileError::Refused(format!("{error:#}")))?;
     output.write_all(&code).and_then(|()| output.flush()).map_err(CompileError::Process)
+}
+
+/// Ends this process once the one that started it is gone: nobody waits for the code any more, also where the parent was
+/// killed and could end nothing.
+fn end_with_parent() -> Result<(), CompileError> {
+    let parent = getppid();
+    let watch = move || {
+        wait_for_orphanage(parent, PARENT_INTERVAL);
+        std::process::exit(1);
+    };
+    let thread = std::thread::Builder::new().name("parent".to_owned());
+    thread.spawn(watch).map(drop).map_err(CompileError::Process)
+}
+
+/// Returns once this process has another parent than this one.
+fn wait_for_orphanage(parent: Option<Pid>, interval: Duration) {
+    while getppid() == parent {
+        std::thread::sleep(interval);
+    }
 }
 
 fn limit(resource: Resource, most: u64) -> Result<(), CompileError> {

@@ -200,6 +200,10 @@ fn schemas() -> Vec<Value> {
         patterns("^(a|b{1,64}){1,64}$", 8),
         patterns("^\\w{1,32}$", 8),
         patterns("^(?:[a-z0-9]+\\.)*[^@]+$", 32),
+        // Each is compiled, and none is small.
+        object(json!({
+            "anyOf": (0..128).map(|n| json!({ "pattern": format!("^[^a]{{1,{}}}$", 1_000 + n) })).collect::<Vec<_>>(),
+        })),
         object(
             json!({ "enum": [{}, { "a": 1 }], "dependentSchemas": { "a": false }, "unevaluatedProperties": false }),
         ),

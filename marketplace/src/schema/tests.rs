@@ -82,6 +82,19 @@ fn patterns_are_bounded_and_linear() {
 }
 
 #[test]
+fn the_patterns_of_a_schema_have_equal_parts_of_its_memory() {
+    let of = |count: usize, pattern: fn(usize) -> String| json!({ "anyOf": (0..count).map(|n| json!({ "pattern": pattern(n) })).collect::<Vec<_>>() });
+    // Each of them takes some hundred kilobytes.
+    let large = |n| format!("^[^a]{{1,{}}}$", 1_000 + n);
+    Schema::parse(&of(4, large)).unwrap();
+    refused(&of(128, large), "cannot be used");
+    // The same one is compiled once, and small ones have room enough.
+    Schema::parse(&of(128, |_| "^[^a]{1,1000}$".to_owned())).unwrap();
+    Schema::parse(&of(128, |n| format!("^[a-z0-9.-]{{1,{}}}$", 200 + n))).unwrap();
+    assert!(Schema::compile_within(&of(1, large), 1 << 10).is_err());
+}
+
+#[test]
 fn size_and_depth_are_bounded() {
     refused(&json!([]), "object");
     refused(&json!({ "title": "x".repeat(65 * 1024) }), "bytes");
