@@ -194,9 +194,9 @@ async fn apply<P: Planned>(
 }
 
 async fn confirm<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<Answer<P::View>, Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = window::confirm(app, caller, origin, row).await?;
+    let row = window::confirm(&by, row).await?;
     P::shown(app, row).await.map(Answer)
 }
 
@@ -205,23 +205,23 @@ async fn extend<P: Planned>(
     At(id): At<ChangeId>,
     Json(body): Json<ExtendBody>,
 ) -> Result<Answer<P::View>, Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = window::extend(app, caller, origin, row, body.secs).await?;
+    let row = window::extend(&by, row, body.secs).await?;
     P::shown(app, row).await.map(Answer)
 }
 
 async fn cancel<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<(StatusCode, Answer<P::View>), Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = cancel::cancel(app, caller, origin, row).await?;
+    let row = cancel::cancel(&by, row).await?;
     Ok((StatusCode::ACCEPTED, Answer(P::shown(app, row).await?)))
 }
 
 async fn revert<P: Planned>(by: By, creation: Creation, At(id): At<ChangeId>) -> Result<Response, Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    match revert::revert(app, caller, origin, creation, row).await? {
+    match revert::revert(&by, creation, row).await? {
         revert::Reverted::Staged(response) => Ok(response),
         revert::Reverted::TakenBack(row) => Ok(Answer(P::shown(app, *row).await?).into_response()),
     }

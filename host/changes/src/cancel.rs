@@ -4,10 +4,9 @@
 //! then owns the change, and its drive sends the call, at most once. The job is polled on until it ends, however that is.
 
 use heddle_core::change::{ApplyStep, Cancellation, HoleSource, NativeCall, Stage, StageSent};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::caller::Caller;
+use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
+use heddle_kernel::resource::By;
 use heddle_runtime::holes_of;
 use heddle_store::changes::{self, ChangeRow};
 use serde_json::json;
@@ -23,12 +22,8 @@ use crate::declarations::CHANGE_CANCEL_REQUESTED;
 
 /// Records the request to end the job that the change waits for, and has it carried out. Returns at once: how the job
 /// ended, the outcome tells.
-pub(super) async fn cancel(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    row: ChangeRow,
-) -> Result<ChangeRow, Error> {
+pub(super) async fn cancel(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+    let By { app, caller, origin } = by;
     let id = row.id;
     gates::change_may_be_moved_on(caller, &row)?;
     gates::platform_is_writable(app)?;

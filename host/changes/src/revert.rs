@@ -3,11 +3,9 @@
 use axum::response::Response;
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
 use heddle_core::fault::FaultKind;
-use heddle_kernel::app::SharedApp;
-use heddle_kernel::caller::Caller;
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
+use heddle_kernel::resource::By;
 use heddle_runtime::CallError;
 use heddle_store::changes::{self, ChangeRow};
 
@@ -33,33 +31,22 @@ impl std::fmt::Debug for Reverted {
 }
 
 /// Takes back a change that is in its window or in doubt; stages the inverse of one that is applied.
-pub(super) async fn revert(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    creation: Creation,
-    row: ChangeRow,
-) -> Result<Reverted, Error> {
-    gates::change_may_be_moved_on(caller, &row)?;
+pub(super) async fn revert(by: &By, creation: Creation, row: ChangeRow) -> Result<Reverted, Error> {
+    gates::change_may_be_moved_on(&by.caller, &row)?;
     let is_idle = row.apply_step == ApplyStep::Idle;
     if row.apply_step == ApplyStep::Holding || (is_idle && gates::must_be_verified(&row)) {
-        let row = window::take_back(app, caller, origin, row).await?;
+        let row = window::take_back(by, row).await?;
         return Ok(Reverted::TakenBack(Box::new(row)));
     }
     if !is_idle {
         return Err(super::apply::under_way(&row));
     }
-    stage_inverse(app, caller, origin, creation, row).await.map(Reverted::Staged)
+    stage_inverse(by, creation, row).await.map(Reverted::Staged)
 }
 
 /// Stages the change that takes this one back.
-async fn stage_inverse(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    creation: Creation,
-    row: ChangeRow,
-) -> Result<Response, Error> {
+async fn stage_inverse(by: &By, creation: Creation, row: ChangeRow) -> Result<Response, Error> {
+    let By { app, caller, origin } = by;
     if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
         return Err(Error::Conflict {
             kind: "not_applied",

@@ -8,8 +8,8 @@ use heddle_core::change::{ApplyStep, OutcomeState, Stage, StageSent};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
 use heddle_kernel::process::membership::Term;
+use heddle_kernel::resource::By;
 use heddle_store::changes::{self, ChangeRow};
 use serde_json::json;
 
@@ -34,12 +34,8 @@ fn not_waiting() -> Error {
 /// Confirms the change in time, after a reading of the device.
 ///
 /// The process that gets the request takes over the change: the earlier owner only waited.
-pub(super) async fn confirm(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    row: ChangeRow,
-) -> Result<ChangeRow, Error> {
+pub(super) async fn confirm(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+    let By { app, caller, origin } = by;
     let id = row.id;
     gates::change_may_be_moved_on(caller, &row)?;
     if row.apply_step != ApplyStep::Holding {
@@ -86,12 +82,8 @@ async fn driven(
 }
 
 /// Takes the change back for a person: in its window, or after an attempt whose outcome is in doubt.
-pub(super) async fn take_back(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    row: ChangeRow,
-) -> Result<ChangeRow, Error> {
+pub(super) async fn take_back(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+    let By { app, caller, origin } = by;
     let id = row.id;
     gates::platform_is_writable(app)?;
     place_of(app, caller, &row).await?;
@@ -119,13 +111,8 @@ pub(super) async fn take_back(
 }
 
 /// Extends the window for a person, as long as the device can continue to hold the change.
-pub(super) async fn extend(
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    row: ChangeRow,
-    secs: u32,
-) -> Result<ChangeRow, Error> {
+pub(super) async fn extend(by: &By, row: ChangeRow, secs: u32) -> Result<ChangeRow, Error> {
+    let By { app, caller, origin } = by;
     gates::change_may_be_moved_on(caller, &row)?;
     let (Some(deadline), Some(started)) = (row.confirm_deadline, row.apply_started_at) else {
         return Err(not_waiting());

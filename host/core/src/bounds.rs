@@ -133,6 +133,14 @@ pub fn is_small(value: &impl Serialize, bytes: usize) -> bool {
     serde_json::to_writer(Room(bytes), value).is_ok()
 }
 
+/// Bytes that a JSON value has as a text, counted without making it.
+#[must_use]
+pub fn json_bytes(value: &Value) -> usize {
+    let mut room = Room(usize::MAX);
+    serde_json::to_writer(&mut room, value).expect("no text has as many bytes as there is room for");
+    usize::MAX - room.0
+}
+
 /// Takes so many bytes and no more.
 struct Room(usize);
 
@@ -193,6 +201,12 @@ mod tests {
             });
             assert!(steps <= text.len(), "{steps} steps for {} bytes", text.len());
         }
+    }
+
+    #[test]
+    fn the_bytes_of_json_are_those_of_its_text() {
+        let value = json!({ "ü": [1, -2.5, null, "a\n\"b"] });
+        assert_eq!(json_bytes(&value), value.to_string().len());
     }
 
     #[test]

@@ -235,6 +235,24 @@ pub struct NativeCall {
 }
 
 impl NativeCall {
+    /// A call without headers and body, which is sent once and outside of any session.
+    pub fn new(stage: Stage, method: &str, path: impl Into<String>) -> Self {
+        Self {
+            stage,
+            id: None,
+            only_after: None,
+            method: method.to_owned(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: None,
+            form: None,
+            file: None,
+            multipart: None,
+            session: None,
+            repeatable: false,
+        }
+    }
+
     /// The files that it sends.
     pub fn files(&self) -> impl Iterator<Item = &SentFile> {
         let parts = self.multipart.iter().flatten().filter_map(|part| part.file.as_ref());

@@ -64,3 +64,11 @@ ids! {
     /// One firing of a Connection.
     RunId,
 }
+
+/// Makes an id of a digest: the same digest gives the same id. It is a UUID of version 8, so it differs from every id of the
+/// clock, which has version 7.
+pub fn id_of_digest<T: From<uuid::Uuid>>(digest: [u8; 32]) -> T {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().into()
+}

@@ -57,6 +57,21 @@ pub struct CursorPage<T> {
     pub next_cursor: Option<String>,
 }
 
+impl<T> CursorPage<T> {
+    /// The same part of the list, with each row as `shown` makes it.
+    pub fn map<V>(self, shown: impl FnMut(T) -> V) -> CursorPage<V> {
+        CursorPage {
+            items: self.items.into_iter().map(shown).collect(),
+            total: self.total,
+            total_is_capped: self.total_is_capped,
+            page: self.page,
+            per_page: self.per_page,
+            pages: self.pages,
+            next_cursor: self.next_cursor,
+        }
+    }
+}
+
 /// Where a list that grows without end is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {

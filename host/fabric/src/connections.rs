@@ -16,7 +16,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{Actions, By, Done, actions, owner};
+use heddle_kernel::resource::{Actions, By, actions, owner};
 use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionRow, OF_PATTERN_MAX};
 use heddle_store::{Tx, events};
 use schemars::JsonSchema;
@@ -63,11 +63,7 @@ heddle_store::revised!(View);
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
-        let opened = if caller.is_author(row.author_id) {
-            Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
-        } else {
-            None
-        };
+        let steps = steps::views(app, caller, &row)?;
         Ok(Self {
             id: row.id,
             organization_id: row.org_id,
@@ -75,7 +71,7 @@ impl View {
             description: row.description,
             source_event: row.source_event,
             conditions: row.conditions,
-            steps: steps::views(&row.steps, opened),
+            steps,
             cooldown: row.cooldown_secs,
             cooldown_key: row.cooldown_key,
             state: row.state,
@@ -291,10 +287,7 @@ async fn create<K: Kind<View = View>>(
         refuse_more_of_pattern(&mut tx, org, &row.source_event).await?;
     }
     row.after_seq = events::last_seq(&mut tx, org).await?;
-    let row = connections::insert(&mut tx, &row).await?;
-    kinds::record(&mut tx, &by, &row, Done::Created).await?;
-    let view = View::of(app, caller, row)?;
-    creation.finish(tx, app, &format!("{}/{}", K::PATH, view.id), &view).await
+    kinds::created::<K>(tx, &by, creation, &row).await
 }
 
 /// Refuses when an organization has no room for one more.

@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use heddle_core::operation::{ConnectionKind, ConnectionState};
 use heddle_core::page::Page;
 use heddle_core::{ConnectionId, Role};
@@ -10,6 +11,7 @@ use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tagged};
+use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::list_query::{ListQuery as _, Listing};
@@ -34,7 +36,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
     const ACTIONS: Actions;
     /// The name of a trial in the audit log.
     const TESTED: &'static str;
-    type View: Serialize + JsonSchema + Tagged + Send;
+    type View: Serialize + JsonSchema + Tagged + Send + Sync;
 
     /// Makes what this caller sees of it: parameters of steps are for their author.
     fn view(row: ConnectionRow, app: &App, caller: &Caller) -> Result<Self::View, Error>;
@@ -122,6 +124,20 @@ pub(crate) async fn lock<K: Kind>(
 ) -> Result<ConnectionRow, Error> {
     let row = connections::lock(tx, &caller.scope(), K::KIND, id).await?;
     row.ok_or(Error::NotFound(noun(K::KIND)))
+}
+
+/// Writes a new row, records it, keeps the answer for the request's key, commits, and answers 201.
+pub(crate) async fn created<K: Kind>(
+    mut tx: Tx,
+    by: &By,
+    creation: Creation,
+    row: &ConnectionRow,
+) -> Result<Response, Error> {
+    let row = connections::insert(&mut tx, row).await?;
+    record(&mut tx, by, &row, Done::Created).await?;
+    let path = format!("{}/{}", K::PATH, row.id);
+    let view = K::view(row, &by.app, &by.caller)?;
+    creation.finish(tx, &by.app, &path, &view).await
 }
 
 /// Writes an edited row, records it, commits, and answers it as it is now.

@@ -88,13 +88,5 @@ async fn list(
         ..LogFilter::default()
     };
     let page = request.of(walk(&app, &filter, request).await?, cursor);
-    Ok(Json(CursorPage {
-        items: page.items.into_iter().map(View::from).collect(),
-        total: page.total,
-        total_is_capped: page.total_is_capped,
-        page: page.page,
-        per_page: page.per_page,
-        pages: page.pages,
-        next_cursor: page.next_cursor,
-    }))
+    Ok(Json(page.map(View::from)))
 }

@@ -32,8 +32,6 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Occasion {
     pub org: OrgId,
-    /// The user whose rights it has.
-    pub author: UserId,
     /// Names what is started: it stands in the chain of what follows from the work, so that nothing starts itself.
     pub id: ConnectionId,
     /// What led to it, without itself.

@@ -13,7 +13,7 @@ use heddle_kernel::http::error::Error;
 use heddle_store::connections::ConnectionRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A Connection to begin with.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -112,6 +112,17 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
         fields.remove("$schema");
     }
     schema
+}
+
+/// Returns the JSON Schema of an object that has these fields and no others.
+pub(crate) fn object_schema(fields: Value, required: &[&str]) -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": fields,
+        "required": required,
+        "additionalProperties": false,
+    })
 }
 
 /// Why a step runs, and for which author.

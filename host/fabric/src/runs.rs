@@ -329,15 +329,7 @@ async fn list(
         has_more: walked.has_more,
     };
     let page = request.of(shown, |(_, cursor): &(RunView, Cursor)| *cursor);
-    Ok(Answer(CursorPage {
-        items: page.items.into_iter().map(|(view, _)| view).collect(),
-        total: page.total,
-        total_is_capped: page.total_is_capped,
-        page: page.page,
-        per_page: page.per_page,
-        pages: page.pages,
-        next_cursor: page.next_cursor,
-    }))
+    Ok(Answer(page.map(|(view, _)| view)))
 }
 
 fn cursor_of(row: &RunRow) -> Cursor {

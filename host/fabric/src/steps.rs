@@ -14,6 +14,7 @@ use heddle_kernel::events::patterns;
 use heddle_kernel::http::error::{Detail, Error};
 use heddle_kernel::keys::Keys;
 use heddle_marketplace::Schema;
+use heddle_store::connections::ConnectionRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -145,9 +146,12 @@ pub(crate) fn open_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<Vec<Map<
     Ok(params.into_iter().map(|one| one.as_object().cloned().unwrap_or_default()).collect())
 }
 
-/// Steps for a viewer: with their parameters where they are given, else `{"hidden": true}`.
-pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<Step> {
-    opened.unwrap_or_else(|| outlines.iter().map(|outline| Step::of(outline, hidden())).collect())
+/// Returns the steps as this caller sees them: their author with their parameters, others with `{"hidden": true}`.
+pub(crate) fn views(app: &App, caller: &Caller, row: &ConnectionRow) -> Result<Vec<Step>, Error> {
+    if caller.is_author(row.author_id) {
+        return open(&app.keys, row.id, &row.steps, &row.secret);
+    }
+    Ok(row.steps.iter().map(|outline| Step::of(outline, hidden())).collect())
 }
 
 /// Returns what is wrong with the steps, whichever user wrote them.

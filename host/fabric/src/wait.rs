@@ -21,7 +21,7 @@ use heddle_store::{Tx, events};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
+use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, object_schema, params_of};
 use super::steps;
 
 pub(crate) const ID: &str = "fabric.wait";
@@ -55,6 +55,11 @@ pub(super) struct Plan {
 
 impl Pause {
     pub(super) fn new() -> Self {
+        let output = json!({
+            "came": { "type": "boolean", "description": "Whether the event came before the time was over" },
+            "event": { "type": ["object", "null"], "description": "The payload of that event" },
+            "waited_secs": { "type": "integer" },
+        });
         Self(Declaration {
             id: ID.to_owned(),
             title: "Wait".to_owned(),
@@ -92,19 +97,9 @@ impl Pause {
                 "additionalProperties": false,
                 "examples": [{ "for_secs": 300, "event": "device.status.changed" }],
             })),
+            output_schema: Arc::new(object_schema(output, &["came", "event", "waited_secs"])),
             of_adapter: false,
             is_switched: false,
-            output_schema: Arc::new(json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": {
-                    "came": { "type": "boolean", "description": "Whether the event came before the time was over" },
-                    "event": { "type": ["object", "null"], "description": "The payload of that event" },
-                    "waited_secs": { "type": "integer" },
-                },
-                "required": ["came", "event", "waited_secs"],
-                "additionalProperties": false,
-            })),
         })
     }
 }

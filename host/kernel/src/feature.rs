@@ -121,6 +121,15 @@ pub struct Names {
 impl Names {
     /// No names; struct update syntax adds those that a feature has.
     pub const NONE: Self = Self { permissions: &[], events: &[], subscriptions: &[], settings: &[] };
+
+    /// Returns the names of a feature that has all but settings; struct update syntax adds those.
+    pub const fn of(
+        permissions: &'static [Permission],
+        events: &'static [EventType],
+        subscriptions: &'static [(&'static str, SubscriptionAccess)],
+    ) -> Self {
+        Self { permissions, events, subscriptions, settings: &[] }
+    }
 }
 
 /// The features of one program, in their order.

@@ -1,8 +1,12 @@
-//! Names that tests of this crate declare, in place of features.
+//! Names that tests of this crate declare, in place of features, and a caller.
 
-use heddle_core::Declared;
+use std::collections::BTreeMap;
+
 use heddle_core::declared::SubscriptionAccess;
+use heddle_core::{Clock, Declared, Role};
+use heddle_store::SiteScope;
 
+use crate::caller::{Caller, Credential};
 use crate::declarations;
 
 heddle_core::permissions! { PERMISSIONS {
@@ -28,6 +32,21 @@ const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] = &[
     ("controller", SubscriptionAccess::Permission(CONTROLLER_READ)),
     ("user", SubscriptionAccess::Permission(USER_READ)),
 ];
+
+/// A user of this role in an organization of its own, with all sites.
+pub(crate) fn caller(role: Role) -> Caller {
+    let clock = Clock::default();
+    Caller {
+        user_id: clock.new_id(),
+        username: "ada".to_owned(),
+        org_id: clock.new_id(),
+        role,
+        credential: Credential::Session(clock.new_id()),
+        scopes: None,
+        sites: SiteScope::All,
+        grants: BTreeMap::new(),
+    }
+}
 
 /// What every server declares, and these names.
 pub(crate) fn declared() -> Declared {

@@ -23,6 +23,46 @@ use super::open_current_writing;
 /// The actor in the audit log.
 const OPERATOR: &str = "operator of the host";
 
+/// An edit of one account: the open transaction, and what its entry in the audit log is written with.
+struct Edit {
+    tx: Tx,
+    db: Db,
+    clock: Clock,
+    audit_key: AuditKey,
+}
+
+impl Edit {
+    /// Opens the database, and locks the user with this user name or email.
+    async fn begin(config: &Config, features: Features, login: &str) -> anyhow::Result<(Self, Login)> {
+        let (db, clock) = (open_current_writing(config).await?, Clock::default());
+        let audit_key = audit_key(config, features, &db, &clock).await?;
+        let mut tx = db.write().await?;
+        let login = find(&mut tx, login).await?;
+        Ok((Self { tx, db, clock, audit_key }, login))
+    }
+
+    async fn record(&mut self, user: &User, action: &str, detail: Value) -> Result<(), heddle_store::Error> {
+        let entry = NewAudit {
+            org_id: user.org_id,
+            actor_id: None,
+            actor_name: OPERATOR.to_owned(),
+            action: action.to_owned(),
+            target_type: "user".to_owned(),
+            target_id: Some(user.id.0),
+            detail,
+            request_id: None,
+            ip: None,
+        };
+        audit::append(&mut self.tx, &entry, &self.clock, &self.audit_key).await.map(drop)
+    }
+
+    async fn commit(self) -> anyhow::Result<()> {
+        self.tx.commit().await?;
+        self.db.close().await;
+        Ok(())
+    }
+}
+
 /// Takes the second factor of a user away and ends the user's sessions.
 pub async fn reset_mfa(
     config: &Config,
@@ -30,21 +70,17 @@ pub async fn reset_mfa(
     login: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, features, &db, &clock).await?;
-    let mut tx = db.write().await?;
-    let user = find(&mut tx, login).await?.user;
+    let (mut edit, Login { user, .. }) = Edit::begin(config, features, login).await?;
     if !user.mfa_enabled {
         bail!("user '{}' has no second factor", user.username);
     }
-    second_factors::remove(&mut tx, user.id, clock.now()).await?;
-    users::bump_token_version(&mut tx, user.id, clock.now()).await?;
-    let revoked = sessions::revoke_all(&mut tx, user.id, clock.now()).await?;
-    record(&mut tx, (&clock, &audit_key), &user, "user.mfa_reset", json!({ "sessions_revoked": revoked }))
-        .await?;
+    second_factors::remove(&mut edit.tx, user.id, edit.clock.now()).await?;
+    users::bump_token_version(&mut edit.tx, user.id, edit.clock.now()).await?;
+    let revoked = sessions::revoke_all(&mut edit.tx, user.id, edit.clock.now()).await?;
+    edit.record(&user, "user.mfa_reset", json!({ "sessions_revoked": revoked })).await?;
     let fields = json!({ "actor_id": null });
-    security::record(&mut tx, &clock, MFA_RESET, &user, fields).await?;
-    commit(tx, &db).await?;
+    security::record(&mut edit.tx, &edit.clock, MFA_RESET, &user, fields).await?;
+    edit.commit().await?;
     writeln!(
         out,
         "user '{}' has no second factor any more, and {revoked} sessions ended: the password is enough to log in",
@@ -61,10 +97,7 @@ pub async fn reset_password(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
-    let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, features, &db, &clock).await?;
-    let mut tx = db.write().await?;
-    let login = find(&mut tx, login).await?;
+    let (mut edit, login) = Edit::begin(config, features, login).await?;
     if !login.user.is_active {
         bail!(
             "user '{}' is disabled: an administrator enables it with PATCH /users/{}",
@@ -72,9 +105,10 @@ pub async fn reset_password(
             login.user.id
         );
     }
-    let link = recovery::new_link(&mut tx, &keys, &config.link_base(), &login, clock.now()).await?;
-    record(&mut tx, (&clock, &audit_key), &login.user, "user.password_reset_requested", json!({})).await?;
-    commit(tx, &db).await?;
+    let (link_base, now) = (config.link_base(), edit.clock.now());
+    let link = recovery::new_link(&mut edit.tx, &keys, &link_base, &login, now).await?;
+    edit.record(&login.user, "user.password_reset_requested", json!({})).await?;
+    edit.commit().await?;
     writeln!(
         out,
         "user '{}' can set a new password with this link, once and within {} minutes, while the server runs:\n{}",
@@ -95,16 +129,13 @@ pub async fn unlock(
     login: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, features, &db, &clock).await?;
-    let mut tx = db.write().await?;
-    let login = find(&mut tx, login).await?;
+    let (mut edit, login) = Edit::begin(config, features, login).await?;
     let user = &login.user;
-    let is_locked = user.locked_until.is_some_and(|until| until > clock.now());
-    users::record_login_success(&mut tx, user.id, clock.now()).await?;
+    let is_locked = user.locked_until.is_some_and(|until| until > edit.clock.now());
+    users::record_login_success(&mut edit.tx, user.id, edit.clock.now()).await?;
     let detail = json!({ "was_locked": is_locked, "failures": login.failed_logins });
-    record(&mut tx, (&clock, &audit_key), user, "user.unlocked", detail).await?;
-    commit(tx, &db).await?;
+    edit.record(user, "user.unlocked", detail).await?;
+    edit.commit().await?;
     let state = if is_locked { "is unlocked" } else { "was not locked; its failed logins are forgotten" };
     writeln!(out, "user '{}' {state}", user.username)?;
     Ok(())
@@ -121,35 +152,8 @@ async fn find(tx: &mut Tx, login: &str) -> anyhow::Result<Login> {
     users::lock_login(tx, found.user.id).await?.context("user was removed meanwhile")
 }
 
-async fn record(
-    tx: &mut Tx,
-    (clock, audit_key): (&Clock, &AuditKey),
-    user: &User,
-    action: &str,
-    detail: Value,
-) -> Result<(), heddle_store::Error> {
-    let entry = NewAudit {
-        org_id: user.org_id,
-        actor_id: None,
-        actor_name: OPERATOR.to_owned(),
-        action: action.to_owned(),
-        target_type: "user".to_owned(),
-        target_id: Some(user.id.0),
-        detail,
-        request_id: None,
-        ip: None,
-    };
-    audit::append(tx, &entry, clock, audit_key).await.map(drop)
-}
-
 /// What the entries of the audit log are written with.
 async fn audit_key(config: &Config, features: Features, db: &Db, clock: &Clock) -> anyhow::Result<AuditKey> {
     let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
     key::open(db, &keys, clock, features.sealed_columns()).await
-}
-
-async fn commit(tx: Tx, db: &Db) -> anyhow::Result<()> {
-    tx.commit().await?;
-    db.close().await;
-    Ok(())
 }

@@ -29,6 +29,16 @@ pub(crate) fn missing() -> Error {
     Error::Unavailable("the record of the package is gone; install the package again".to_owned())
 }
 
+/// Begins the change of a plugin as a person saw it. Until the end of the transaction the plugin is locked, and a catalogue
+/// revokes nothing.
+pub(crate) async fn begin(app: &App, plugin: &str, if_match: &IfMatch) -> Result<(Tx, PluginRow), Error> {
+    let mut tx = app.db.write().await?;
+    catalogs::hold_gate(&mut tx).await?;
+    let row = live(plugins::lock(&mut tx, plugin).await?)?;
+    if_match.check(&row)?;
+    Ok((tx, row))
+}
+
 /// Prepares a package that is kept, for which a person is about to agree.
 pub(crate) async fn prepared(
     app: &App,
@@ -87,10 +97,7 @@ async fn switch(
     };
     let mut seen = turns.take().await;
 
-    let mut tx = app.db.write().await?;
-    catalogs::hold_gate(&mut tx).await?;
-    let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
-    if_match.check(&row)?;
+    let (mut tx, mut row) = begin(app, plugin, if_match).await?;
     if !from.contains(&row.state) || row.serving_sha256 != serving {
         return Err(Error::Conflict {
             kind: "plugin_state",
@@ -117,7 +124,8 @@ async fn serving_version(tx: &mut Tx, row: &PluginRow) -> Result<VersionRow, Err
     plugins::find_version(tx, serving).await?.ok_or_else(missing)
 }
 
-async fn tell(
+/// Records what a person did with a package of a plugin.
+pub(crate) async fn tell(
     tx: &mut Tx,
     by: &By,
     row: &PluginRow,
@@ -152,10 +160,7 @@ pub(crate) async fn roll_back(
     drop(one);
     let mut seen = turns.take().await;
 
-    let mut tx = app.db.write().await?;
-    catalogs::hold_gate(&mut tx).await?;
-    let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
-    if_match.check(&row)?;
+    let (mut tx, mut row) = begin(app, plugin, if_match).await?;
     if row.before_sha256.as_ref() != Some(&target.manifest_sha256) {
         return Err(Error::Conflict {
             kind: "state_moved",

@@ -9,16 +9,16 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::resource::By;
 use heddle_marketplace::grant::{self, Grant};
 use heddle_packages::Ground;
+use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, VersionRow};
-use heddle_store::{Tx, catalogs};
 use serde_json::json;
 
-use crate::change::{live, missing, prepared};
+use crate::change::{begin, live, missing, prepared, tell};
 use crate::index::parsed;
 use crate::install::{agree, bind, forget_others, granted, hash_of, replace, supersede};
 use crate::revoke::judge;
 use crate::service::apply;
-use crate::transition::{Actor, Change, Subject, record};
+use crate::transition::{Actor, Change};
 use crate::turns::Turns;
 use crate::view::{Consent, Outcome, in_words};
 
@@ -92,10 +92,7 @@ pub(crate) async fn agree_to(
     drop(one);
     let mut seen = turns.take().await;
 
-    let mut tx = app.db.write().await?;
-    catalogs::hold_gate(&mut tx).await?;
-    let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
-    if_match.check(&row)?;
+    let (mut tx, mut row) = begin(app, plugin, if_match).await?;
     if row.waiting_sha256.as_ref() != Some(&waiting) {
         return Err(nothing_waits(plugin));
     }
@@ -119,13 +116,11 @@ pub(crate) async fn agree_to(
     plugins::set_version_state(&mut tx, &waiting, row.state, None).await?;
     agree(&mut tx, Actor::Person(by), &row, &version, &asked).await?;
     forget_others(&mut tx, &row).await?;
-    let subject =
-        Subject { uid: row.id, plugin, version: &version.version, manifest_sha256: &version.manifest_sha256 };
     let change = Change {
         detail: json!({ "replaces_manifest_sha256": before.serving_sha256, "grant_hash": grant_hash }),
         ..Change::between(Some(PluginState::AwaitingConsent), row.state)
     };
-    record(&mut tx, Actor::Person(by), &subject, &change).await?;
+    tell(&mut tx, by, &row, &version, &change).await?;
     tx.commit().await?;
     let outcome = Outcome::of(&row, &VersionRow { state: row.state, reason: None, ..version });
     apply(app, &mut seen, plugin, Some(ready)).await?;

@@ -21,14 +21,14 @@ pub(crate) async fn follow(app: SharedApp) {
     let stop = app.tasks.stopping();
     let mut pauses = Pauses::default();
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+        let round = async {
+            tokio::time::sleep(INTERVAL).await;
+            look(&app, &mut pauses).await
+        };
         // A stop does not wait for a compilation: what is not in service yet is loaded at the next start.
         let looked = tokio::select! {
             () = stop.cancelled() => return,
-            looked = look(&app, &mut pauses) => looked,
+            looked = round => looked,
         };
         if let Err(error) = looked {
             tracing::warn!(error = %error, "plugins cannot be read; tried again");

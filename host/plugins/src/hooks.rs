@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use heddle_core::operation::StepErrorCode;
 use heddle_core::{OrgId, Timestamp};
-use heddle_fabric::occasion::{self, Occasion};
+use heddle_fabric::occasion;
 use heddle_fabric::operation::StepError;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::access::Access;
@@ -33,7 +33,7 @@ use subtle::ConstantTimeEq as _;
 use crate::index::Index;
 use crate::operations::Behalf;
 use crate::organization::{HOOK_ORIGIN, context};
-use crate::triggers::{Callee, Ready, What, id_in_chains, is_final, ready};
+use crate::triggers::{Callee, Ready, What, is_final, ready};
 
 /// Most bytes of a request.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -211,17 +211,7 @@ async fn call(
     request: HookRequest,
     note: Option<String>,
 ) -> Result<HookAnswer, Error> {
-    let Keeper { org, plugin } = callee.keeper;
-    let occasion = Occasion {
-        org,
-        author: callee.author.user_id,
-        id: id_in_chains(org, plugin),
-        chain: Vec::new(),
-        name: format!("plugin.{}.{}", callee.plugin.id(), request.hook),
-        event: None,
-        due_at: None,
-        key: app.clock.new_id::<uuid::Uuid>().to_string(),
-    };
+    let occasion = callee.occasion(&request.hook, app.clock.new_id::<uuid::Uuid>().to_string());
     let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
     let mut asked = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     asked.deadline = Some(DEADLINE);

@@ -468,18 +468,12 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
     for call in p.native {
         // What is sent is not cut.
         let mut sent = NativeCall {
-            stage: stage(call.stage),
             id: optional_key("a planned call's id", call.id)?,
             only_after: optional_key("the call that a planned call is after", call.only_after)?,
-            method: method(call.method).as_str().to_owned(),
-            path: call.path,
             headers: bounded("a planned call's headers", call.headers)?,
-            body: None,
-            form: None,
-            file: None,
-            multipart: None,
             session: optional_key("a planned call's session", call.session)?,
             repeatable: call.repeatable,
+            ..NativeCall::new(stage(call.stage), method(call.method).as_str(), call.path)
         };
         body::set(&mut sent, call.body, &mut reader)?;
         native.push(sent);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heddle_core::bounds::json_bytes;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{Document, OrgId};
 use heddle_marketplace::manifest::Manifest;
@@ -20,7 +21,6 @@ use crate::breaker::Standing;
 use crate::call::{Ask, Component, Prepared, Shared, ask};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::Account;
-use crate::egress::body::json_bytes;
 use crate::egress::phase::Phase;
 use crate::limits::{ACTION_PARAMS_BYTES_MAX, WALL_MAX};
 use crate::observe::Observation;

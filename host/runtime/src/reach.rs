@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, OrgId};
+use heddle_core::{ControllerId, OrgId, id_of_digest};
 use heddle_marketplace::plugin::{ActionEffect, HttpTarget, KvCapability};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -274,10 +274,7 @@ pub(crate) fn own_id(org: OrgId, plugin: &str, target: Option<&str>) -> Controll
     hash.update(plugin.as_bytes());
     hash.update([0]);
     hash.update(target.unwrap_or_default().as_bytes());
-    let digest = hash.finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    ControllerId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    id_of_digest(hash.finalize().into())
 }
 
 #[cfg(test)]

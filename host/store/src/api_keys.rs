@@ -1,13 +1,13 @@
 //! API keys: found by their public half, proved by a hash that the server compares.
 
-use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
+use crate::calling_user::{CallingRow, CallingUser};
 use crate::db::Tx;
 use crate::error::Result;
-use crate::grants::SiteGrant;
-use crate::select::{Bind, Select, SiteScope, affected};
+use crate::select::{Bind, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
 heddle_core::ids! {
@@ -66,19 +66,7 @@ pub struct Presented {
     pub scopes: Vec<String>,
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
-    pub user_id: UserId,
-    pub username: String,
-    pub org_id: OrgId,
-    pub role: Role,
-    pub is_active: bool,
-    pub grants: Vec<SiteGrant>,
-}
-
-impl Presented {
-    /// All sites without grants; with some, exactly those.
-    pub fn sites(&self) -> SiteScope {
-        SiteScope::of(&self.grants)
-    }
+    pub user: CallingUser,
 }
 
 #[derive(FromRow)]
@@ -88,13 +76,8 @@ struct PresentedRow {
     scopes: Json<Vec<String>>,
     expires_at: Option<Timestamp>,
     last_used_at: Option<Timestamp>,
-    user_id: UserId,
-    username: String,
-    org_id: OrgId,
-    role: Role,
-    is_active: bool,
-    grant_site_id: Option<SiteId>,
-    grant_level: Option<SiteLevel>,
+    #[sqlx(flatten)]
+    user: CallingRow,
 }
 
 /// # Errors
@@ -179,7 +162,7 @@ pub async fn present(tx: &mut Tx, prefix: &str, now: Timestamp) -> Result<Option
     let rows: Vec<PresentedRow> = on!(tx, conn => sqlx::query_as("
         SELECT k.id, k.secret_hash, k.scopes, k.expires_at, k.last_used_at,
             u.id AS user_id, u.username, u.org_id, u.role, u.is_active,
-            g.site_id AS grant_site_id, g.level AS grant_level
+            g.site_id, g.level AS site_level
         FROM api_key k
         JOIN app_user u ON u.id = k.user_id
         JOIN organization o ON o.id = u.org_id
@@ -191,25 +174,15 @@ pub async fn present(tx: &mut Tx, prefix: &str, now: Timestamp) -> Result<Option
         .bind(prefix).bind(now)
         .fetch_all(conn)
         .await)?;
-    let mut found: Option<Presented> = None;
-    for row in rows {
-        let grant = row.grant_site_id.zip(row.grant_level);
-        let key = found.get_or_insert_with(|| Presented {
-            id: row.id,
-            secret_hash: row.secret_hash,
-            scopes: row.scopes.0,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-            user_id: row.user_id,
-            username: row.username,
-            org_id: row.org_id,
-            role: row.role,
-            is_active: row.is_active,
-            grants: Vec::new(),
-        });
-        key.grants.extend(grant.map(|(site_id, level)| SiteGrant { site_id, level }));
-    }
-    Ok(found)
+    let grants = rows.iter().filter_map(|row| row.user.grant()).collect();
+    Ok(rows.into_iter().next().map(|row| Presented {
+        id: row.id,
+        secret_hash: row.secret_hash,
+        scopes: row.scopes.0,
+        expires_at: row.expires_at,
+        last_used_at: row.last_used_at,
+        user: row.user.into_user(grants),
+    }))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::object::revised;
-use crate::select::{Bind, Scope, Select, affected};
+use crate::select::{Bind, Scope, Select, affected, push_list};
 use crate::sort::{InOrder, Key, Sorted};
 
 /// A Connection with all that firing it needs. It does not serialize: its parameters are for its author.
@@ -546,10 +546,7 @@ pub async fn fired(tx: &mut Tx, fired: &BTreeMap<ConnectionId, Timestamp>) -> Re
                 update.push(" WHEN ").push_bind(*id).push(" THEN ").push_bind(*at);
             }
             update.push(" END WHERE id IN (");
-            let mut places = update.separated(", ");
-            for (id, _) in some {
-                places.push_bind(*id);
-            }
+            push_list!(update, some.iter().map(|(id, _)| id));
             update.push(")");
             update.build().execute(conn).await.map(drop)
         })?;

@@ -71,28 +71,25 @@ pub async fn totals(tx: &mut Tx, org: OrgId) -> Result<Totals> {
         .await)?)
 }
 
+/// Counts what an organization has of a table and has not removed, by status.
+macro_rules! count_by_status {
+    ($table:literal) => {
+        concat!(
+            "SELECT status, COUNT(*) AS count FROM ",
+            $table,
+            " WHERE org_id = $1 AND deleted_at IS NULL GROUP BY status ORDER BY status"
+        )
+    };
+}
+
 /// Counts the organization's controllers that are not removed: one row for each status that occurs.
 pub async fn controllers_by_status(tx: &mut Tx, org: OrgId) -> Result<Vec<StatusCount>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT status, COUNT(*) AS count FROM controller
-        WHERE org_id = $1 AND deleted_at IS NULL
-        GROUP BY status
-        ORDER BY status")
-        .bind(org)
-        .fetch_all(conn)
-        .await)?)
+    Ok(on!(tx, conn => sqlx::query_as(count_by_status!("controller")).bind(org).fetch_all(conn).await)?)
 }
 
 /// Counts the organization's devices that are not removed: one row for each status that occurs.
 pub async fn devices_by_status(tx: &mut Tx, org: OrgId) -> Result<Vec<StatusCount>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT status, COUNT(*) AS count FROM device
-        WHERE org_id = $1 AND deleted_at IS NULL
-        GROUP BY status
-        ORDER BY status")
-        .bind(org)
-        .fetch_all(conn)
-        .await)?)
+    Ok(on!(tx, conn => sqlx::query_as(count_by_status!("device")).bind(org).fetch_all(conn).await)?)
 }
 
 /// The kinds with the most devices, those with the most first.

@@ -208,11 +208,7 @@ impl Db {
             })
             .connect_with(options)
             .await
-            // The pool tries again until its time is over; nothing else can have held it up yet.
-            .map_err(|error| match error {
-                sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
-                other => other.into(),
-            })?;
+            .map_err(not_opened)?;
         schema::prepare(&mut Tx::Postgres(pool.begin().await?.into()), migrations).await?;
         migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
         Ok(Self::over(Pools::Postgres(pool)))
@@ -419,6 +415,15 @@ async fn begin_postgres(pool: &PgPool, begin: &'static str, bell: &Bell) -> Resu
     match pool.begin_with(begin).await {
         Ok(transaction) => Ok(Tx::Postgres(Held::ringing(transaction, bell))),
         Err(error) => Err(not_acquired(pool, error)),
+    }
+}
+
+/// Makes the error of a pool that could not open its first connection. The pool tries again until its time is over; nothing
+/// else can have held it up yet.
+fn not_opened(error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
+        other => other.into(),
     }
 }
 

@@ -5,7 +5,7 @@ use sqlx::{FromRow, QueryBuilder};
 
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::affected;
+use crate::select::{affected, push_list};
 
 /// Largest part of a package that is one row, in bytes. A backup holds hundreds of rows in memory at once.
 const PART_BYTES: usize = 128 << 10;
@@ -183,10 +183,7 @@ pub async fn keep_only(tx: &mut Tx, adapter_id: &str, manifests: &[&str]) -> Res
         delete.push_bind(adapter_id);
         if !manifests.is_empty() {
             delete.push(" AND kept.manifest_sha256 NOT IN (");
-            let mut places = delete.separated(", ");
-            for manifest in manifests {
-                places.push_bind(*manifest);
-            }
+            push_list!(delete, manifests);
             delete.push(")");
         }
         delete.push(")");

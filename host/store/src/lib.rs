@@ -12,6 +12,7 @@ pub mod adapter_releases;
 pub mod api_keys;
 pub mod attention;
 pub mod audit;
+mod calling_user;
 pub mod catalogs;
 pub mod changes;
 pub mod channels;
@@ -61,6 +62,7 @@ pub mod vendor_sites;
 pub mod webhooks;
 
 pub use audit::AuditEntry;
+pub use calling_user::CallingUser;
 pub use changes::ChangeRow;
 pub use controllers::{Controller, ControllerTarget};
 pub use credentials::Credential;

@@ -17,7 +17,7 @@ use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::processes::gone_among;
-use crate::select::{Bind, Scope, Select, affected};
+use crate::select::{Bind, Scope, Select, affected, push_list};
 use crate::sort::{Key, Sorted};
 
 /// Rows of one INSERT: twenty-two values each, far below both databases' limit of parameters.
@@ -238,10 +238,7 @@ pub async fn fired_by_key(
                     WHERE r.cooldown_key IS NOT NULL AND r.created_at >= ",
                 );
                 select.push_bind(since).push(" AND r.connection_id IN (");
-                let mut places = select.separated(", ");
-                for id in ids {
-                    places.push_bind(*id);
-                }
+                push_list!(select, ids);
                 select.push(") AND r.cooldown_key IN (");
                 let mut places = select.separated(", ");
                 for key in keys {
@@ -475,10 +472,7 @@ pub async fn resume_by(tx: &mut Tx, met: &[(RunId, Wait)], now: Timestamp) -> Re
                 update.push(" WHEN ").push_bind(*id).push(" THEN ").push_bind(Json(wait));
             }
             update.push(" END WHERE state = 'waiting' AND id IN (");
-            let mut places = update.separated(", ");
-            for (id, _) in some {
-                places.push_bind(*id);
-            }
+            push_list!(update, some.iter().map(|(id, _)| id));
             update.push(")");
             update.build().execute(conn).await.map(drop)
         })?;
@@ -536,10 +530,7 @@ where
     ProcessId: Encode<'a, DB> + Type<DB>,
 {
     update.push(" WHERE state = 'running' AND owner = ").push_bind(owner).push(" AND id IN (");
-    let mut places = update.separated(", ");
-    for id in ids {
-        places.push_bind(*id);
-    }
+    push_list!(update, ids);
     update.push(")");
 }
 

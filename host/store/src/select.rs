@@ -204,15 +204,7 @@ impl Select {
             return self.and("1 = 0");
         }
         self.begin_condition();
-        self.conditions.push_str(column);
-        self.conditions.push_str(" IN (");
-        for (at, value) in values.enumerate() {
-            if at > 0 {
-                self.conditions.push_str(", ");
-            }
-            self.push_bind(value);
-        }
-        self.conditions.push(')');
+        self.push_in(column, values);
         self
     }
 
@@ -229,15 +221,7 @@ impl Select {
         let mut values = values.into_iter().peekable();
         if values.peek().is_some() {
             self.conditions.push_str(" OR ");
-            self.conditions.push_str(column);
-            self.conditions.push_str(" IN (");
-            for (at, value) in values.enumerate() {
-                if at > 0 {
-                    self.conditions.push_str(", ");
-                }
-                self.push_bind(value);
-            }
-            self.conditions.push(')');
+            self.push_in(column, values);
         }
         self.conditions.push(')');
         self
@@ -464,6 +448,18 @@ impl Select {
         self.binds.push(value);
         self.conditions.push_str(&format!("${}", self.binds.len()));
     }
+
+    fn push_in(&mut self, column: &'static str, values: impl Iterator<Item = Bind>) {
+        self.conditions.push_str(column);
+        self.conditions.push_str(" IN (");
+        for (at, value) in values.enumerate() {
+            if at > 0 {
+                self.conditions.push_str(", ");
+            }
+            self.push_bind(value);
+        }
+        self.conditions.push(')');
+    }
 }
 
 /// One row more than the limit was read, to see whether there are more.
@@ -489,8 +485,19 @@ macro_rules! affected {
         }
     };
 }
+
+/// Binds every value of a list, with commas between them.
+macro_rules! push_list {
+    ($sql:expr, $values:expr) => {{
+        let mut list = $sql.separated(", ");
+        for value in $values {
+            list.push_bind(*value);
+        }
+    }};
+}
 pub(crate) use affected;
 pub(crate) use bind_all;
+pub(crate) use push_list;
 
 #[cfg(test)]
 pub(crate) mod tests {

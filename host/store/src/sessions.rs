@@ -2,16 +2,16 @@
 //!
 //! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
 
-use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
 use uuid::Uuid;
 
+use crate::calling_user::{CallingRow, CallingUser};
 use crate::db::Tx;
 use crate::error::Result;
-use crate::grants::SiteGrant;
-use crate::select::{Bind, Select, SiteScope, affected};
+use crate::select::{Bind, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
 heddle_core::ids! {
@@ -83,25 +83,13 @@ pub enum Rotation {
 /// Everything that decides whether a request is its user's, read at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
-    pub user_id: UserId,
-    pub username: String,
-    pub org_id: OrgId,
-    pub role: Role,
-    pub is_active: bool,
+    pub user: CallingUser,
     /// The user's; a token must carry it.
     pub token_version: i64,
     pub session_id: SessionId,
     pub session_token_version: i64,
     pub revoked_at: Option<Timestamp>,
     pub expires_at: Timestamp,
-    pub grants: Vec<SiteGrant>,
-}
-
-impl Authenticated {
-    /// All sites without grants; with some, exactly those.
-    pub fn sites(&self) -> SiteScope {
-        SiteScope::of(&self.grants)
-    }
 }
 
 #[derive(FromRow)]
@@ -117,18 +105,13 @@ struct FoundRow {
 
 #[derive(FromRow)]
 struct AuthenticatedRow {
-    user_id: UserId,
-    username: String,
-    org_id: OrgId,
-    role: Role,
-    is_active: bool,
+    #[sqlx(flatten)]
+    user: CallingRow,
     token_version: i64,
     session_id: SessionId,
     session_token_version: i64,
     revoked_at: Option<Timestamp>,
     expires_at: Timestamp,
-    grant_site_id: Option<SiteId>,
-    grant_level: Option<SiteLevel>,
 }
 
 /// Writes the session and returns it. Other sessions of the user go on.
@@ -338,7 +321,7 @@ pub async fn authenticate(tx: &mut Tx, user: UserId, session: SessionId) -> Resu
     let rows: Vec<AuthenticatedRow> = on!(tx, conn => sqlx::query_as("
         SELECT u.id AS user_id, u.username, u.org_id, u.role, u.is_active, u.token_version,
             s.id AS session_id, s.token_version AS session_token_version, s.revoked_at, s.expires_at,
-            g.site_id AS grant_site_id, g.level AS grant_level
+            g.site_id, g.level AS site_level
         FROM user_session s
         JOIN app_user u ON u.id = s.user_id
         JOIN organization o ON o.id = u.org_id
@@ -349,25 +332,15 @@ pub async fn authenticate(tx: &mut Tx, user: UserId, session: SessionId) -> Resu
         .bind(session).bind(user)
         .fetch_all(conn)
         .await)?;
-    let mut found: Option<Authenticated> = None;
-    for row in rows {
-        let grant = row.grant_site_id.zip(row.grant_level);
-        let caller = found.get_or_insert(Authenticated {
-            user_id: row.user_id,
-            username: row.username,
-            org_id: row.org_id,
-            role: row.role,
-            is_active: row.is_active,
-            token_version: row.token_version,
-            session_id: row.session_id,
-            session_token_version: row.session_token_version,
-            revoked_at: row.revoked_at,
-            expires_at: row.expires_at,
-            grants: Vec::new(),
-        });
-        caller.grants.extend(grant.map(|(site_id, level)| SiteGrant { site_id, level }));
-    }
-    Ok(found)
+    let grants = rows.iter().filter_map(|row| row.user.grant()).collect();
+    Ok(rows.into_iter().next().map(|row| Authenticated {
+        user: row.user.into_user(grants),
+        token_version: row.token_version,
+        session_id: row.session_id,
+        session_token_version: row.session_token_version,
+        revoked_at: row.revoked_at,
+        expires_at: row.expires_at,
+    }))
 }
 
 #[cfg(test)]

@@ -29,10 +29,8 @@ impl Feature for Tenancy {
     fn declares(&self) -> &'static Names {
         const {
             &Names {
-                permissions: declarations::PERMISSIONS,
-                events: declarations::EVENTS,
-                subscriptions: declarations::SUBSCRIPTIONS,
                 settings: &[SettingsOf::the::<declarations::TenancySettings>()],
+                ..Names::of(declarations::PERMISSIONS, declarations::EVENTS, declarations::SUBSCRIPTIONS)
             }
         }
     }

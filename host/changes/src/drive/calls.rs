@@ -318,20 +318,7 @@ mod tests {
     use super::*;
 
     fn call(stage: Stage, repeatable: bool) -> NativeCall {
-        NativeCall {
-            stage,
-            id: None,
-            only_after: None,
-            method: "POST".to_owned(),
-            path: "/x".to_owned(),
-            headers: Vec::new(),
-            body: None,
-            form: None,
-            file: None,
-            multipart: None,
-            session: None,
-            repeatable,
-        }
+        NativeCall { repeatable, ..NativeCall::new(stage, "POST", "/x") }
     }
 
     fn sent(left: u32, judged: u32) -> StageSent {

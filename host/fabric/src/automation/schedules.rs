@@ -18,8 +18,8 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{Actions, By, Done, actions, owner};
-use heddle_store::connections::{self, ConnectionRow};
+use heddle_kernel::resource::{Actions, By, actions, owner};
+use heddle_store::connections::ConnectionRow;
 use heddle_store::runs::{self, RunRow};
 use heddle_store::schedules;
 use schemars::JsonSchema;
@@ -77,36 +77,6 @@ pub(crate) struct View {
 }
 
 heddle_store::revised!(View);
-
-impl View {
-    fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
-        let opened = if caller.is_author(row.author_id) {
-            Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
-        } else {
-            None
-        };
-        let upcoming = timetable_of(&row).map(|table| table.upcoming(app.clock.now(), UPCOMING));
-        Ok(Self {
-            id: row.id,
-            organization_id: row.org_id,
-            name: row.name,
-            description: row.description,
-            cron: row.cron.unwrap_or_default(),
-            time_zone: row.time_zone.unwrap_or_default(),
-            missed: row.missed.unwrap_or(MissedPolicy::Skip),
-            steps: steps::views(&row.steps, opened),
-            state: row.state,
-            state_reason: row.state_reason,
-            author_id: row.author_id,
-            revision: row.revision,
-            next_due_at: row.next_due_at,
-            upcoming: upcoming.unwrap_or_default(),
-            last_fired_at: row.last_fired_at,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        })
-    }
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -168,7 +138,27 @@ impl Kind for Schedules {
     type View = View;
 
     fn view(row: ConnectionRow, app: &App, caller: &Caller) -> Result<View, Error> {
-        View::of(app, caller, row)
+        let steps = steps::views(app, caller, &row)?;
+        let upcoming = timetable_of(&row).map(|table| table.upcoming(app.clock.now(), UPCOMING));
+        Ok(View {
+            id: row.id,
+            organization_id: row.org_id,
+            name: row.name,
+            description: row.description,
+            cron: row.cron.unwrap_or_default(),
+            time_zone: row.time_zone.unwrap_or_default(),
+            missed: row.missed.unwrap_or(MissedPolicy::Skip),
+            steps,
+            state: row.state,
+            state_reason: row.state_reason,
+            author_id: row.author_id,
+            revision: row.revision,
+            next_due_at: row.next_due_at,
+            upcoming: upcoming.unwrap_or_default(),
+            last_fired_at: row.last_fired_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
     }
 
     fn begin_again(row: &mut ConnectionRow, app: &App) {
@@ -273,10 +263,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     }
     row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
     (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
-    let row = connections::insert(&mut tx, &row).await?;
-    kinds::record(&mut tx, &by, &row, Done::Created).await?;
-    let view = View::of(app, caller, row)?;
-    creation.finish(tx, app, &format!("{}/{}", Schedules::PATH, view.id), &view).await
+    kinds::created::<Schedules>(tx, &by, creation, &row).await
 }
 
 async fn update(

@@ -1,19 +1,17 @@
 //! `fabric.log`: writes a line into the service's log, where `/fabric/logs` shows it to its organization.
 
-use std::sync::Arc;
-
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::LogLevel;
-use heddle_core::change::Danger;
-use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::operation::StepErrorCode;
 use heddle_core::redact::{mask_text, sanitize};
 use heddle_kernel::logs::OF_ORGANIZATIONS;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::sink;
 use crate::declarations::EVENT_WRITE;
-use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, StepCall, StepError, object_schema, params_of};
 
 const MESSAGE_CHARS_MAX: usize = 2000;
 /// Most bytes of the fields, as JSON.
@@ -45,43 +43,25 @@ struct Line {
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self(Declaration {
-            id: "fabric.log".to_owned(),
-            title: "Log".to_owned(),
-            description: "Writes a line into the organization's log, which 'GET /fabric/logs' shows."
-                .to_owned(),
-            tier: OperationTier::Native,
-            kind: OperationKind::Sink,
-            danger: Danger::Normal,
-            owner: "fabric".to_owned(),
-            permission: Some(EVENT_WRITE),
-            params_schema: ParamsSchema::from(&json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": {
-                    "level": { "type": "string", "enum": LogLevel::ALL, "default": "info" },
-                    "message": {
-                        "type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX,
-                        "examples": ["device edge is offline"],
-                    },
-                    "fields": {
-                        "type": "object", "description": "At most 4096 bytes as JSON",
-                        "examples": [{ "device": "edge" }],
-                    },
-                },
-                "required": ["message"],
-                "additionalProperties": false,
-            })),
-            of_adapter: false,
-            is_switched: false,
-            output_schema: Arc::new(json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": { "level": { "type": "string", "enum": LogLevel::ALL } },
-                "required": ["level"],
-                "additionalProperties": false,
-            })),
-        })
+        let words = (
+            "fabric.log",
+            "Log",
+            "Writes a line into the organization's log, which 'GET /fabric/logs' shows.",
+        );
+        let params = json!({
+            "level": { "type": "string", "enum": LogLevel::ALL, "default": "info" },
+            "message": {
+                "type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX,
+                "examples": ["device edge is offline"],
+            },
+            "fields": {
+                "type": "object", "description": "At most 4096 bytes as JSON",
+                "examples": [{ "device": "edge" }],
+            },
+        });
+        let output = json!({ "level": { "type": "string", "enum": LogLevel::ALL } });
+        let (params, output) = (object_schema(params, &["message"]), object_schema(output, &["level"]));
+        Self(sink(words, EVENT_WRITE, &params, output))
     }
 }
 

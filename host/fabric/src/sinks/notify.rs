@@ -1,12 +1,9 @@
 //! `fabric.notify`: sends a message through a channel, or to the administrators of the organization.
 
-use std::sync::Arc;
-
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
-use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::operation::StepErrorCode;
 use heddle_core::redact::mask_text;
 use heddle_delivery::notifications::deliver::{Undelivered, deliver};
 use heddle_delivery::notifications::notices::tell_administrators;
@@ -17,8 +14,9 @@ use heddle_store::channels::ChannelId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::sink;
 use crate::declarations::EVENT_WRITE;
-use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, StepCall, StepError, object_schema, params_of};
 
 const ID: &str = "fabric.notify";
 
@@ -40,54 +38,36 @@ fn info() -> Severity {
 
 impl Notify {
     pub(crate) fn new() -> Self {
-        Self(Declaration {
-            id: ID.to_owned(),
-            title: "Notify".to_owned(),
-            description:
-                "Sends a message through a channel of the organization; without one, a notice to its \
-                          administrators inside the service."
-                    .to_owned(),
-            tier: OperationTier::Native,
-            kind: OperationKind::Sink,
-            danger: Danger::Normal,
-            owner: "fabric".to_owned(),
-            permission: Some(EVENT_WRITE),
-            params_schema: ParamsSchema::from(&json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": {
-                    "channel_id": {
-                        "type": ["string", "null"], "format": "uuid",
-                        "description": "Channel of the organization; absent, its administrators get a notice",
-                    },
-                    "subject": {
-                        "type": "string", "minLength": 1, "maxLength": SUBJECT_CHARS_MAX,
-                        "examples": ["Device offline"],
-                    },
-                    "body": {
-                        "type": "string", "maxLength": BODY_CHARS_MAX, "examples": ["Device edge is offline."],
-                    },
-                    "severity": { "type": "string", "enum": Severity::ALL, "default": "info" },
-                },
-                "required": ["subject", "body"],
-                "additionalProperties": false,
-            })),
-            of_adapter: false,
-            is_switched: false,
-            output_schema: Arc::new(json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": {
-                    "channel_id": { "type": ["string", "null"], "format": "uuid" },
-                    "notice_id": {
-                        "type": ["string", "null"], "format": "uuid", "description": "Where no channel was named",
-                    },
-                    "status": { "type": ["integer", "null"], "description": "Of the channel's answer by HTTP" },
-                },
-                "required": ["channel_id", "notice_id", "status"],
-                "additionalProperties": false,
-            })),
-        })
+        let words = (
+            ID,
+            "Notify",
+            "Sends a message through a channel of the organization; without one, a notice to its \
+             administrators inside the service.",
+        );
+        let params = json!({
+            "channel_id": {
+                "type": ["string", "null"], "format": "uuid",
+                "description": "Channel of the organization; absent, its administrators get a notice",
+            },
+            "subject": {
+                "type": "string", "minLength": 1, "maxLength": SUBJECT_CHARS_MAX,
+                "examples": ["Device offline"],
+            },
+            "body": {
+                "type": "string", "maxLength": BODY_CHARS_MAX, "examples": ["Device edge is offline."],
+            },
+            "severity": { "type": "string", "enum": Severity::ALL, "default": "info" },
+        });
+        let output = json!({
+            "channel_id": { "type": ["string", "null"], "format": "uuid" },
+            "notice_id": {
+                "type": ["string", "null"], "format": "uuid", "description": "Where no channel was named",
+            },
+            "status": { "type": ["integer", "null"], "description": "Of the channel's answer by HTTP" },
+        });
+        let params = object_schema(params, &["subject", "body"]);
+        let output = object_schema(output, &["channel_id", "notice_id", "status"]);
+        Self(sink(words, EVENT_WRITE, &params, output))
     }
 }
 

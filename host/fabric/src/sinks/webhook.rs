@@ -1,12 +1,10 @@
 //! `fabric.webhook`: sends a request to an address of the author's choice, once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::change::Danger;
-use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::operation::StepErrorCode;
 use heddle_core::redact::sanitize;
 use heddle_core::template::is_template;
 use heddle_kernel::declarations::SETTINGS_WRITE;
@@ -15,8 +13,9 @@ use http::{HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::sink;
 use crate::declarations::FabricSettings;
-use crate::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
+use crate::operation::{Declaration, Operation, StepCall, StepError, object_schema, params_of};
 use crate::signing;
 
 pub(crate) struct Webhook(Declaration);
@@ -55,59 +54,42 @@ impl From<Verb> for Method {
 
 impl Webhook {
     pub(crate) fn new() -> Self {
-        Self(Declaration {
-            id: "fabric.webhook".to_owned(),
-            title: "Webhook".to_owned(),
-            description: "Sends the payload to a URL, once; an answer other than 2xx fails the step."
-                .to_owned(),
-            tier: OperationTier::Native,
-            kind: OperationKind::Sink,
-            danger: Danger::Normal,
-            owner: "fabric".to_owned(),
-            permission: Some(SETTINGS_WRITE),
-            params_schema: ParamsSchema::from(&json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
+        let words = (
+            "fabric.webhook",
+            "Webhook",
+            "Sends the payload to a URL, once; an answer other than 2xx fails the step.",
+        );
+        let params = json!({
+            "url": {
+                "type": "string", "description": "Full URL with scheme, of the public network",
+                "examples": ["https://hooks.example.org/heddle"],
+            },
+            "method": { "type": "string", "enum": ["POST", "PUT", "PATCH", "GET"], "default": "POST" },
+            "payload": {
+                "description": "Sent as JSON; the event when absent",
+                "examples": [{ "text": "a device went offline" }],
+            },
+            "headers": {
                 "type": "object",
-                "properties": {
-                    "url": {
-                        "type": "string", "description": "Full URL with scheme, of the public network",
-                        "examples": ["https://hooks.example.org/heddle"],
-                    },
-                    "method": { "type": "string", "enum": ["POST", "PUT", "PATCH", "GET"], "default": "POST" },
-                    "payload": {
-                        "description": "Sent as JSON; the event when absent",
-                        "examples": [{ "text": "a device went offline" }],
-                    },
-                    "headers": {
-                        "type": "object",
-                        "additionalProperties": { "type": "string" },
-                        "description": "Beside those that the service sets",
-                        "examples": [{ "authorization": "Bearer of-the-receiver" }],
-                        "maxProperties": HEADERS_MAX,
-                    },
-                },
-                "required": ["url"],
-                "additionalProperties": false,
-            })),
-            of_adapter: false,
-            is_switched: false,
-            output_schema: Arc::new(json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                "type": "object",
-                "properties": {
-                    "status_code": { "type": "integer", "description": "Status of the receiver's answer" },
-                    "body": {
-                        "examples": [{ "ticket": { "id": 4711 } }],
-                        "description": "The answer, at most 16 KiB: parsed where its content type says JSON and it \
-                            can be read as such, a text otherwise",
-                    },
-                    "truncated": { "type": "boolean", "description": "There was more; the body is a text then" },
-                    "duration_ms": { "type": "integer", "description": "From the first look-up to the last byte" },
-                },
-                "required": ["status_code", "body", "truncated", "duration_ms"],
-                "additionalProperties": false,
-            })),
-        })
+                "additionalProperties": { "type": "string" },
+                "description": "Beside those that the service sets",
+                "examples": [{ "authorization": "Bearer of-the-receiver" }],
+                "maxProperties": HEADERS_MAX,
+            },
+        });
+        let output = json!({
+            "status_code": { "type": "integer", "description": "Status of the receiver's answer" },
+            "body": {
+                "examples": [{ "ticket": { "id": 4711 } }],
+                "description": "The answer, at most 16 KiB: parsed where its content type says JSON and it \
+                    can be read as such, a text otherwise",
+            },
+            "truncated": { "type": "boolean", "description": "There was more; the body is a text then" },
+            "duration_ms": { "type": "integer", "description": "From the first look-up to the last byte" },
+        });
+        let params = object_schema(params, &["url"]);
+        let output = object_schema(output, &["status_code", "body", "truncated", "duration_ms"]);
+        Self(sink(words, SETTINGS_WRITE, &params, output))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, Role, SiteLevel, id_of_digest};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::Checks;
@@ -162,11 +162,8 @@ fn at_address(
 /// repeated with a wrong password does not lock the account at the device.
 fn stand_in(credential: CredentialId, vendor: &str, url: &str, settings: &Value) -> ControllerId {
     let named = json!([credential, vendor, url, settings]).to_string();
-    let digest: [u8; 32] = Sha256::digest(named.as_bytes()).into();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    // A UUID of version 8: never one of the controllers, which have version 7.
-    ControllerId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    // Never the id of a controller: those are ids of the clock.
+    id_of_digest(Sha256::digest(named.as_bytes()).into())
 }
 
 #[cfg(test)]

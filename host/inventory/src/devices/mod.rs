@@ -53,14 +53,7 @@ impl Feature for Devices {
     }
 
     fn declares(&self) -> &'static Names {
-        const {
-            &Names {
-                permissions: declarations::PERMISSIONS,
-                events: declarations::EVENTS,
-                subscriptions: declarations::SUBSCRIPTIONS,
-                ..Names::NONE
-            }
-        }
+        const { &Names::of(declarations::PERMISSIONS, declarations::EVENTS, declarations::SUBSCRIPTIONS) }
     }
 
     fn glossary(&self) -> &'static Glossary {

@@ -10,7 +10,7 @@ use heddle_store::api_keys::{self, ApiKeyId, Presented};
 use subtle::ConstantTimeEq as _;
 
 use super::known::{Known, Proof};
-use super::{Caller, Credential, inactive};
+use super::{Caller, Credential, caller_of, inactive};
 use crate::app::App;
 use crate::http::error::Error;
 use crate::keys::keyed_hash;
@@ -50,7 +50,7 @@ async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     if !bool::from(found.secret_hash.as_bytes().ct_eq(hash.as_bytes())) {
         return Err(NOT_VALID);
     }
-    if !found.is_active {
+    if !found.user.is_active {
         return Err(inactive());
     }
     if found.last_used_at.is_none_or(|at| now - at >= TimeDelta::seconds(LAST_USE_SECS)) {
@@ -79,14 +79,6 @@ fn caller(found: Presented, all: &Permissions) -> Caller {
     // A scope that this version does not know covers nothing. The key keeps its ceiling without it.
     let scopes: Arc<[KeyScope]> =
         found.scopes.iter().filter_map(|scope| KeyScope::parse(scope, all).ok()).collect();
-    Caller {
-        sites: found.sites(),
-        grants: super::levels(&found.grants),
-        user_id: found.user_id,
-        username: found.username,
-        org_id: found.org_id,
-        role: found.role,
-        credential: Credential::ApiKey(found.id),
-        scopes: (!found.scopes.is_empty()).then_some(scopes),
-    }
+    let scopes = (!found.scopes.is_empty()).then_some(scopes);
+    caller_of(found.user, Credential::ApiKey(found.id), scopes)
 }

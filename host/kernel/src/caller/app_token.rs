@@ -13,7 +13,7 @@ use heddle_core::secret::Secret;
 use heddle_store::oauth2::{self, OauthGrantId, Presented};
 
 use super::known::{Known, Proof};
-use super::{Caller, Credential, inactive};
+use super::{Caller, Credential, caller_of, inactive};
 use crate::app::App;
 use crate::http::error::Error;
 use crate::keys::keyed_hash;
@@ -51,7 +51,7 @@ pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
         let mut tx = app.db.single().await?;
         oauth2::present(&mut tx, hash, now).await?.ok_or(NOT_VALID)?
     };
-    if !found.is_active {
+    if !found.user.is_active {
         return Err(inactive());
     }
     if now - found.last_used_at >= TimeDelta::seconds(LAST_USE_SECS) {
@@ -77,16 +77,8 @@ async fn record_use(app: &App, id: OauthGrantId, now: Timestamp) {
 }
 
 fn caller(found: Presented, all: &Permissions) -> Caller {
-    Caller {
-        sites: found.sites(),
-        grants: super::levels(&found.grants),
-        user_id: found.user_id,
-        username: found.username,
-        org_id: found.org_id,
-        role: found.role,
-        credential: Credential::App(found.grant_id),
-        scopes: Some(ceiling(&found.scopes, &found.app_scopes, all)),
-    }
+    let scopes = ceiling(&found.scopes, &found.app_scopes, all);
+    caller_of(found.user, Credential::App(found.grant_id), Some(scopes))
 }
 
 /// Returns what both the token and the app, as it is registered now, include. Never without a limit.

@@ -9,15 +9,15 @@ pub(crate) mod known;
 pub(crate) mod rights;
 pub mod token;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
+use heddle_core::permission::KeyScope;
 use heddle_core::secret::Secret;
-use heddle_core::{SiteId, SiteLevel, Timestamp, UserId};
-use heddle_store::grants::SiteGrant;
+use heddle_core::{Timestamp, UserId};
 use heddle_store::sessions::SessionId;
 use heddle_store::users::{self, Login};
-use heddle_store::{Authenticated, Tx};
+use heddle_store::{Authenticated, CallingUser, Tx};
 pub use rights::{Caller, Credential};
 use sha2::{Digest as _, Sha256};
 
@@ -141,16 +141,7 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
     Ok(Known {
         expires_at: Some(found.expires_at),
         token_exp: None,
-        caller: Caller {
-            sites: found.sites(),
-            grants: levels(&found.grants),
-            user_id: found.user_id,
-            username: found.username,
-            org_id: found.org_id,
-            role: found.role,
-            credential: Credential::Session(found.session_id),
-            scopes: None,
-        },
+        caller: caller_of(found.user, Credential::Session(found.session_id), None),
     })
 }
 
@@ -159,7 +150,7 @@ fn refuse_ended(found: &Authenticated, now: Timestamp) -> Result<(), Error> {
     if !is_current || found.revoked_at.is_some() || found.expires_at <= now {
         return Err(REVOKED);
     }
-    if found.is_active { Ok(()) } else { Err(inactive()) }
+    if found.user.is_active { Ok(()) } else { Err(inactive()) }
 }
 
 /// Locks and returns the caller's user, if their session is still good now. The lock lasts until the transaction ends.
@@ -174,9 +165,18 @@ pub async fn hold_caller(tx: &mut Tx, app: &App, caller: &Caller) -> Result<Logi
     Ok(login)
 }
 
-/// How far each grant reaches at its site.
-fn levels(grants: &[SiteGrant]) -> BTreeMap<SiteId, SiteLevel> {
-    grants.iter().map(|grant| (grant.site_id, grant.level)).collect()
+/// Makes the caller that a credential of this user proves.
+fn caller_of(user: CallingUser, credential: Credential, scopes: Option<Arc<[KeyScope]>>) -> Caller {
+    Caller {
+        sites: user.sites(),
+        grants: user.grants.iter().map(|grant| (grant.site_id, grant.level)).collect(),
+        user_id: user.id,
+        username: user.username,
+        org_id: user.org_id,
+        role: user.role,
+        credential,
+        scopes,
+    }
 }
 
 /// Makes the 403 `inactive_user` of a disabled account. It may be answered only after the credential has been

@@ -120,23 +120,12 @@ impl Drop for ConnectionSlot {
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::{Clock, Role};
-    use heddle_store::SiteScope;
+    use heddle_core::Role;
 
     use super::*;
 
     fn caller() -> Caller {
-        let clock = Clock::default();
-        Caller {
-            user_id: clock.new_id(),
-            username: "ada".to_owned(),
-            org_id: clock.new_id(),
-            role: Role::Viewer,
-            credential: Credential::Session(clock.new_id()),
-            scopes: None,
-            sites: SiteScope::All,
-            grants: std::collections::BTreeMap::new(),
-        }
+        crate::testing::caller(Role::Viewer)
     }
 
     #[test]

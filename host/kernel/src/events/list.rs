@@ -151,27 +151,15 @@ fn readable(declared: &Declared, caller: &Caller, pattern: &str) -> EventTypes {
 
 #[cfg(test)]
 mod tests {
+    use heddle_core::Role;
     use heddle_core::event::EventType;
-    use heddle_core::{Clock, Role};
-    use heddle_store::SiteScope;
 
     use super::*;
 
     #[track_caller]
     fn check(role: Role, pattern: &str, expected: &[&str]) {
         let declared = crate::testing::declared();
-        let clock = Clock::default();
-        let caller = Caller {
-            user_id: clock.new_id(),
-            username: "ada".to_owned(),
-            org_id: clock.new_id(),
-            role,
-            credential: crate::caller::Credential::Session(clock.new_id()),
-            scopes: None,
-            grants: std::collections::BTreeMap::new(),
-            sites: SiteScope::All,
-        };
-        let types = readable(&declared, &caller, pattern);
+        let types = readable(&declared, &crate::testing::caller(role), pattern);
         let names: Vec<&str> = types.iter().map(EventType::as_str).collect();
         assert_eq!(names, expected, "{role} {pattern}");
     }

@@ -196,18 +196,7 @@ mod tests {
     use super::*;
 
     fn listener(role: Role) -> Listener {
-        let clock = Clock::default();
-        let caller = Caller {
-            user_id: clock.new_id(),
-            username: "ada".to_owned(),
-            org_id: clock.new_id(),
-            role,
-            credential: crate::caller::Credential::Session(clock.new_id()),
-            scopes: None,
-            sites: SiteScope::All,
-            grants: std::collections::BTreeMap::new(),
-        };
-        Listener::new(caller, Arc::new(crate::testing::declared()))
+        Listener::new(crate::testing::caller(role), Arc::new(crate::testing::declared()))
     }
 
     #[test]

@@ -134,21 +134,9 @@ async fn call(app: &SharedApp, row: &TriggerRow, callee: &Callee, batch: Batch) 
     }
     let id = id_in_chains(row.org_id, row.plugin_uid);
     let first = batch.events.first().map(|stored| stored.event.clone());
-    let begun = occasion::begin(
-        app,
-        callee.author.clone(),
-        Occasion {
-            org: row.org_id,
-            author: callee.author.user_id,
-            id,
-            chain: batch.chain,
-            name: format!("plugin.{}.{}", callee.plugin.id(), row.trigger_id),
-            key: format!("{id}:{}:{}", row.trigger_id, first.as_ref().map_or(0, |event| event.seq)),
-            event: first,
-            due_at: None,
-        },
-    )
-    .await?;
+    let key = format!("{id}:{}:{}", row.trigger_id, first.as_ref().map_or(0, |event| event.seq));
+    let occasion = Occasion { chain: batch.chain, event: first, ..callee.occasion(&row.trigger_id, key) };
+    let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
     let count = batch.events.len();
     let given = batch.events.into_iter().map(given).collect();
     let call = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());

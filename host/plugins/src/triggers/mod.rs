@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use heddle_core::fault::FaultKind;
-use heddle_core::{ConnectionId, OrgId};
+use heddle_core::{ConnectionId, OrgId, id_of_digest};
 use heddle_kernel::app::App;
 use heddle_kernel::http::rate_limit::{self, Limit, Rate};
 use heddle_kernel::metrics::RateWindow;
@@ -120,10 +120,7 @@ pub(crate) fn id_in_chains(org: OrgId, plugin: PluginUid) -> ConnectionId {
     let mut hash = Sha256::new_with_prefix(b"heddle-plugin-occasion\0");
     hash.update(org.0.as_bytes());
     hash.update(plugin.0.as_bytes());
-    let digest = hash.finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    ConnectionId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    id_of_digest(hash.finalize().into())
 }
 
 /// Takes one of the calls that a plugin gets in an organization in a minute; false where there is none left.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use heddle_core::OrgId;
 use heddle_core::plugin::PluginState;
-use heddle_fabric::occasion;
+use heddle_fabric::occasion::{self, Occasion};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -60,6 +60,20 @@ impl Callee {
     pub(crate) fn stands_at(&self, version: &str) -> bool {
         let storage = self.storage.as_ref();
         storage.is_some_and(|storage| storage.version == version && storage.draft_generation.is_none())
+    }
+
+    /// Why a trigger or a hook with this id is called: by no event, and at no time that was set before.
+    pub(crate) fn occasion(&self, id: &str, key: String) -> Occasion {
+        let Keeper { org, plugin } = self.keeper;
+        Occasion {
+            org,
+            id: id_in_chains(org, plugin),
+            chain: Vec::new(),
+            name: format!("plugin.{}.{id}", self.plugin.id()),
+            event: None,
+            due_at: None,
+            key,
+        }
     }
 
     /// A call with the settings of the organization.

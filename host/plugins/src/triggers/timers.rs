@@ -232,21 +232,9 @@ pub(super) async fn fire(app: &SharedApp, row: TimerRow) -> Result<(), Error> {
     }
     let id = id_in_chains(row.org_id, row.plugin_uid);
     let at_ms = u64::try_from(row.scheduled_at.timestamp_millis()).unwrap_or_default();
-    let begun = occasion::begin(
-        app,
-        callee.author.clone(),
-        Occasion {
-            org: row.org_id,
-            author: callee.author.user_id,
-            id,
-            chain: Vec::new(),
-            name: format!("plugin.{}.{}", callee.plugin.id(), row.trigger_id),
-            event: None,
-            due_at: Some(row.scheduled_at),
-            key: format!("{id}:timer:{}:{at_ms}", row.name),
-        },
-    )
-    .await?;
+    let key = format!("{id}:timer:{}:{at_ms}", row.name);
+    let occasion = Occasion { due_at: Some(row.scheduled_at), ..callee.occasion(&row.trigger_id, key) };
+    let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
     let call = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     let calling = callee.plugin.on_schedule(&call, &row.trigger_id, (&row.name, at_ms));
     let Some(outcome) = begun.during(calling).await else { return Ok(()) };

@@ -72,8 +72,6 @@ async fn take_back(app: &SharedApp) -> Result<(), Error> {
     }
     let mut tx = app.db.write().await?;
     triggers::take_back(&mut tx, &gone, app.clock.now()).await?;
-    timers::take_back(&mut tx, &gone, app.clock.now()).await?;
-    organizations::take_back(&mut tx, &gone, app.clock.now()).await?;
     Ok(tx.commit().await?)
 }
 

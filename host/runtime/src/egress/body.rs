@@ -1,7 +1,7 @@
 //! Bodies: how large they may be.
 
+use heddle_core::bounds::json_bytes;
 use heddle_core::fault::{Fault, FaultKind};
-use serde_json::Value;
 
 use super::request::{Body, Request};
 
@@ -28,25 +28,6 @@ pub(super) fn size(body: &Body) -> usize {
         Body::Bytes(_, bytes) => bytes.len(),
         // It is streamed, and has a limit of its own since it was uploaded.
         Body::File(..) => 0,
-    }
-}
-
-/// Bytes that a JSON value has as a text, counted without making it.
-pub(crate) fn json_bytes(value: &Value) -> usize {
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, value).expect("counting bytes cannot fail");
-    count.0
-}
-
-struct Count(usize);
-
-impl std::io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

@@ -18,13 +18,30 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(30);
 const POOLS_MAX: usize = 512;
 
+/// What owns connections and sessions: a controller, with the credential that is used there. Nothing is shared beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Owner {
+    org: OrgId,
+    pub(super) controller: ControllerId,
+    credential: CredentialId,
+    credential_version: i64,
+}
+
+impl Owner {
+    pub(super) fn of(target: &Target) -> Self {
+        Self {
+            org: target.org_id,
+            controller: target.controller_id,
+            credential: target.credential_id,
+            credential_version: target.credential_version,
+        }
+    }
+}
+
 /// Everything that must be equal for two requests to share a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    org: OrgId,
-    controller: ControllerId,
-    credential: CredentialId,
-    credential_version: i64,
+    owner: Owner,
     tls: String,
     url: Url,
 }
@@ -56,14 +73,7 @@ impl Connections {
         peer: &'static str,
     ) -> Result<Route, Fault> {
         addresses.sort_unstable();
-        let key = Key {
-            org: target.org_id,
-            controller: target.controller_id,
-            credential: target.credential_id,
-            credential_version: target.credential_version,
-            tls: tls_key(&target.tls),
-            url: target.url.clone(),
-        };
+        let key = Key { owner: Owner::of(target), tls: tls_key(&target.tls), url: target.url.clone() };
         let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some(pool) = pools.get_mut(&key).filter(|pool| pool.addresses == addresses) {
@@ -86,7 +96,7 @@ impl Connections {
     /// Forgets the connections of a controller; calls that use them go on.
     pub(super) fn forget(&self, controller: ControllerId) {
         let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.retain(|key, _| key.controller != controller);
+        pools.retain(|key, _| key.owner.controller != controller);
     }
 }
 

@@ -24,15 +24,22 @@ use crate::services::{Emitted, KvEntry, KvOp, KvPage, Of, PluginServices};
 
 const KEY: &str = "the key of one organization";
 
-/// Knows secrets of one organization, and one that no manifest declares.
-struct OneOrg(OrgId);
+/// What knows the secrets of plugins.
+enum Secrets {
+    /// Those of one organization, and one that no manifest declares.
+    OfOrg(OrgId),
+    /// They cannot be read.
+    Sealed,
+}
 
 #[async_trait::async_trait]
-impl PluginServices for OneOrg {
+impl PluginServices for Secrets {
     async fn secrets(&self, org: OrgId, manifest: &Manifest, _: &Value) -> Result<Credential, VaultError> {
         assert_eq!(manifest.id, "acme");
-        if org != self.0 {
-            return Ok(Credential::default());
+        match self {
+            Self::Sealed => return Err(VaultError("sealed".to_owned())),
+            Self::OfOrg(known) if org != *known => return Ok(Credential::default()),
+            Self::OfOrg(_) => {}
         }
         let field = |name: &str, text: &str| (name.to_owned(), Secret::new(text));
         Ok(Credential {
@@ -119,8 +126,8 @@ impl Lab {
             site_ref: None,
         };
         let target: HttpTarget = serde_json::from_value(target(json!(private))).unwrap();
-        let declared =
-            Declared { target, effect, services: Arc::new(OneOrg(self.org)), settings: Arc::new(json!({})) };
+        let services = Arc::new(Secrets::OfOrg(self.org));
+        let declared = Declared { target, effect, services, settings: Arc::new(json!({})) };
         let account = self.egress.account(org, false);
         let time = (Phase::Read, Instant::now() + Duration::from_secs(20));
         Outbound::of_plugin(Arc::clone(&self.egress), facts, peer, time, declared, account)
@@ -353,37 +360,12 @@ async fn an_answer_repeats_no_secret_although_the_credential_cannot_be_read_any_
     );
 }
 
-/// Like [`OneOrg`], and its secrets cannot be read.
-struct Sealed;
-
-#[async_trait::async_trait]
-impl PluginServices for Sealed {
-    async fn secrets(&self, _: OrgId, _: &Manifest, _: &Value) -> Result<Credential, VaultError> {
-        Err(VaultError("sealed".to_owned()))
-    }
-    async fn kv_get(&self, _: &Of<'_>, _: &str) -> Result<Option<KvEntry>, Fault> {
-        Ok(None)
-    }
-    async fn kv_apply(&self, _: &Of<'_>, _: Vec<KvOp>) -> Result<bool, Fault> {
-        Ok(true)
-    }
-    async fn kv_list(&self, _: &Of<'_>, _: &str, _: Option<&str>, _: u32) -> Result<KvPage, Fault> {
-        Ok(KvPage::default())
-    }
-    async fn call_operation(&self, _: &Of<'_>, _: ActionEffect, _: &str, _: Value) -> Result<Value, Fault> {
-        Ok(Value::Null)
-    }
-    async fn emit(&self, _: &Of<'_>, _: Vec<Emitted>) -> Result<(), Fault> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_plugin_sends_nothing_while_its_secrets_cannot_be_read() {
     let lab = Lab::start().await;
     let mut outbound = lab.outward();
     let Side::Plugin(declared) = &mut outbound.side else { unreachable!("it is that of a plugin") };
-    declared.services = Arc::new(Sealed);
+    declared.services = Arc::new(Secrets::Sealed);
     let get = || request(Method::GET, "/v1/a", Body::None);
     assert_eq!(code(&outbound, get(), &Auth::None).await, "credential-unreadable");
     assert_eq!(lab.arrived(), 0);

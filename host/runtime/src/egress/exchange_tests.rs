@@ -152,18 +152,9 @@ pub(super) fn filling() -> Filling {
 
 pub(super) fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
     NativeCall {
-        stage: Stage::Apply,
-        id: None,
-        only_after: None,
-        method: "POST".to_owned(),
-        path: "/rpc".to_owned(),
-        headers: Vec::new(),
         body: Some(rpc(verb)),
-        form: None,
-        file: None,
-        multipart: None,
         session: session.map(str::to_owned),
-        repeatable: false,
+        ..NativeCall::new(Stage::Apply, "POST", "/rpc")
     }
 }
 

@@ -370,20 +370,7 @@ mod tests {
     }
 
     fn call(stage: Stage, id: Option<&str>, path: &str) -> NativeCall {
-        NativeCall {
-            stage,
-            id: id.map(str::to_owned),
-            only_after: None,
-            method: "POST".to_owned(),
-            path: path.to_owned(),
-            headers: Vec::new(),
-            body: None,
-            form: None,
-            file: None,
-            multipart: None,
-            session: None,
-            repeatable: false,
-        }
+        NativeCall { id: id.map(str::to_owned), ..NativeCall::new(stage, "POST", path) }
     }
 
     fn plan(native: Vec<NativeCall>, holes: Vec<Hole>) -> AdapterPlan {

@@ -4,7 +4,7 @@
 //! own. Nothing here knows a vendor: what is special stands in manifests.
 
 pub(crate) mod address;
-pub(crate) mod body;
+mod body;
 mod budget;
 mod connect;
 mod credentials;

@@ -332,18 +332,9 @@ async fn a_renewal_whose_caller_goes_leaves_the_session_as_it_was() {
 async fn between_the_calls_of_a_stage_nothing_is_renewed() {
     let lab = lab().await;
     let call = NativeCall {
-        stage: Stage::Apply,
-        id: None,
-        only_after: None,
-        method: "POST".to_owned(),
-        path: "/set".to_owned(),
-        headers: Vec::new(),
         body: Some(json!({})),
-        form: None,
-        file: None,
-        multipart: None,
         session: Some("main".to_owned()),
-        repeatable: false,
+        ..NativeCall::new(Stage::Apply, "POST", "/set")
     };
     let filling = Filling {
         hold_secs: 90,

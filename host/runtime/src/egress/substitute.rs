@@ -93,20 +93,7 @@ mod tests {
     }
 
     fn call(body: Option<Value>, form: Option<Vec<(String, String)>>) -> NativeCall {
-        NativeCall {
-            stage: Stage::Apply,
-            id: None,
-            only_after: None,
-            method: "POST".to_owned(),
-            path: "/x".to_owned(),
-            headers: Vec::new(),
-            body,
-            form,
-            file: None,
-            multipart: None,
-            session: None,
-            repeatable: false,
-        }
+        NativeCall { body, form, ..NativeCall::new(Stage::Apply, "POST", "/x") }
     }
 
     fn sent(call: &NativeCall, secrets: &[&str], values: &HoleValues) -> Result<NativeCall, Fault> {

@@ -1,12 +1,11 @@
 //! Operations of the Fabric for plugins: only those of the manifest. The rights are the server's.
 
-use heddle_core::bounds::JsonRoom;
+use heddle_core::bounds::{JsonRoom, json_bytes};
 use heddle_core::fault::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::bindings::heddle::common::types;
 use crate::bindings::plugin::heddle::plugin::fabric;
-use crate::egress::body::json_bytes;
 use crate::egress::declared::few;
 use crate::limits::{OPERATION_ANSWER_BYTES_MAX, OPERATION_CALLS_MAX, OPERATION_PARAMS_BYTES_MAX};
 use crate::state::State;

@@ -4,6 +4,7 @@ use heddle_core::page::PageRequest;
 use super::*;
 use crate::object::Object as _;
 use crate::organizations::Organization;
+use crate::select::SiteScope;
 use crate::testing::{World, on_both, page};
 
 fn key(world: &World, prefix: &str, expires_at: Option<Timestamp>) -> NewApiKey {
@@ -29,7 +30,7 @@ on_both! {
         let short = insert(&mut tx, &key(&world, "bbbbbbbb", Some(now + TimeDelta::days(1)))).await.unwrap();
         assert_eq!(forever.scopes, ["device:read"]);
         let found = present(&mut tx, "bbbbbbbb", now).await.unwrap().unwrap();
-        assert_eq!((found.id, found.user_id, found.sites()), (short.id, world.user, SiteScope::All));
+        assert_eq!((found.id, found.user.id, found.user.sites()), (short.id, world.user, SiteScope::All));
         assert!(present(&mut tx, "bbbbbbbb", now + TimeDelta::days(2)).await.unwrap().is_none());
         assert!(present(&mut tx, "cccccccc", now).await.unwrap().is_none());
         assert_eq!(list_active(&mut tx, world.user, now, page()).await.unwrap().1, 2);

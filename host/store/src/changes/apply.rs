@@ -231,15 +231,7 @@ pub async fn take_back_unsettled(
     sent: &[StageSent],
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE controller SET updated_at = updated_at
-        WHERE id = (SELECT controller_id FROM change WHERE id = $1)"
-        )
-        .bind(id)
-    );
+    hold_controller(tx, id).await?;
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE change
         SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,

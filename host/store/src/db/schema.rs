@@ -55,10 +55,7 @@ impl Db {
                 .acquire_timeout(settings.acquire_timeout)
                 .connect_with(options)
                 .await
-                .map_err(|error| match error {
-                    sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
-                    other => other.into(),
-                })?;
+                .map_err(super::not_opened)?;
             return Ok(Some(Self::over(Pools::Postgres(pool))));
         }
         if !url.starts_with("sqlite://") {

@@ -10,7 +10,7 @@ use sqlx::{FromRow, QueryBuilder};
 use super::ModelObjectId;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, affected, push_list};
 
 heddle_core::ids! {
     /// Tells one reading of a kind from the others.
@@ -172,10 +172,7 @@ pub async fn touch(tx: &mut Tx, place: &Place, ids: &[ModelObjectId]) -> Result<
         let mut update = QueryBuilder::new("UPDATE model_object SET reading_id = ");
         update.push_bind(place.reading_id).push(", observed_at = ").push_bind(place.now);
         update.push(", site_id = ").push_bind(place.site_id).push(" WHERE id IN (");
-        let mut places = update.separated(", ");
-        for id in ids {
-            places.push_bind(*id);
-        }
+        push_list!(update, ids);
         update.push(")");
         update.build().execute(conn).await.map(|_| ())
     })?;

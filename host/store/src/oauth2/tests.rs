@@ -200,7 +200,7 @@ on_both! {
         assert_eq!(used.expires_at, now + TimeDelta::days(9));
         assert!(find_own(&mut tx, world.user, grant, now + TimeDelta::days(9)).await.unwrap().is_none());
         let found = present(&mut tx, "access", now).await.unwrap().unwrap();
-        assert_eq!((found.grant_id, found.user_id, found.sites()), (grant, world.user, SiteScope::All));
+        assert_eq!((found.grant_id, found.user.id, found.user.sites()), (grant, world.user, SiteScope::All));
         assert_eq!((found.scopes, found.app_scopes), (vec!["device:read".to_owned()], vec!["device:*".to_owned()]));
         assert!(revoke(&mut tx, grant, now).await.unwrap());
         assert!(!revoke(&mut tx, grant, now).await.unwrap());
@@ -232,7 +232,7 @@ on_both! {
         granted(&db, &world).await;
         let now = world.clock.now();
         let mut tx = db.write().await.unwrap();
-        assert!(present(&mut tx, "access", now).await.unwrap().unwrap().is_active);
+        assert!(present(&mut tx, "access", now).await.unwrap().unwrap().user.is_active);
         end(&mut tx, "access", now).await.unwrap();
         assert!(present(&mut tx, "access", now).await.unwrap().is_none());
         drop(tx);

@@ -1,16 +1,16 @@
 //! Tokens of apps, by their keyed hash.
 
+use heddle_core::Timestamp;
 use heddle_core::oauth2::TokenKind;
-use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
 use super::GrantState;
+use crate::calling_user::{CallingRow, CallingUser};
 use crate::db::Tx;
 use crate::error::Result;
-use crate::grants::SiteGrant;
 use crate::oauth2::{OauthAppId, OauthGrantId};
-use crate::select::{Bind, Select, SiteScope, affected};
+use crate::select::{Bind, Select, affected};
 
 /// A row of `oauth2_token` about to be written. `hash` is the keyed hash of the token, which is not stored.
 #[derive(Clone)]
@@ -48,19 +48,7 @@ pub struct Presented {
     pub app_scopes: Vec<String>,
     pub expires_at: Timestamp,
     pub last_used_at: Timestamp,
-    pub user_id: UserId,
-    pub username: String,
-    pub org_id: OrgId,
-    pub role: Role,
-    pub is_active: bool,
-    pub grants: Vec<SiteGrant>,
-}
-
-impl Presented {
-    /// All sites without grants; with some, exactly those.
-    pub fn sites(&self) -> SiteScope {
-        SiteScope::of(&self.grants)
-    }
+    pub user: CallingUser,
 }
 
 #[derive(FromRow)]
@@ -71,13 +59,8 @@ struct PresentedRow {
     app_scopes: Json<Vec<String>>,
     expires_at: Timestamp,
     last_used_at: Timestamp,
-    user_id: UserId,
-    username: String,
-    org_id: OrgId,
-    role: Role,
-    is_active: bool,
-    site_id: Option<SiteId>,
-    site_level: Option<SiteLevel>,
+    #[sqlx(flatten)]
+    user: CallingRow,
 }
 
 const SELECT: &str = "SELECT g.id, g.app_id, a.org_id, g.user_id, g.scopes, g.token_version,
@@ -156,7 +139,7 @@ pub async fn present(tx: &mut Tx, hash: &str, now: Timestamp) -> Result<Option<P
     let rows: Vec<PresentedRow> = on!(tx, conn => sqlx::query_as("
         SELECT g.id AS grant_id, g.app_id, t.scopes, a.scopes AS app_scopes, t.expires_at, g.last_used_at,
             u.id AS user_id, u.username, u.org_id, u.role, u.is_active,
-            s.site_id AS site_id, s.level AS site_level
+            s.site_id, s.level AS site_level
         FROM oauth2_token t
         JOIN oauth2_grant g ON g.id = t.grant_id
         JOIN oauth2_app a ON a.id = g.app_id
@@ -172,26 +155,16 @@ pub async fn present(tx: &mut Tx, hash: &str, now: Timestamp) -> Result<Option<P
         .bind(hash).bind(TokenKind::Access).bind(now)
         .fetch_all(conn)
         .await)?;
-    let mut found: Option<Presented> = None;
-    for row in rows {
-        let grant = row.site_id.zip(row.site_level);
-        let token = found.get_or_insert_with(|| Presented {
-            grant_id: row.grant_id,
-            app_id: row.app_id,
-            scopes: row.scopes.0,
-            app_scopes: row.app_scopes.0,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-            user_id: row.user_id,
-            username: row.username,
-            org_id: row.org_id,
-            role: row.role,
-            is_active: row.is_active,
-            grants: Vec::new(),
-        });
-        token.grants.extend(grant.map(|(site_id, level)| SiteGrant { site_id, level }));
-    }
-    Ok(found)
+    let grants = rows.iter().filter_map(|row| row.user.grant()).collect();
+    Ok(rows.into_iter().next().map(|row| Presented {
+        grant_id: row.grant_id,
+        app_id: row.app_id,
+        scopes: row.scopes.0,
+        app_scopes: row.app_scopes.0,
+        expires_at: row.expires_at,
+        last_used_at: row.last_used_at,
+        user: row.user.into_user(grants),
+    }))
 }
 
 /// Forgets tokens that expired before this time, up to a number; tells how many.

@@ -182,21 +182,6 @@ pub async fn is_claimed(tx: &mut Tx, row: &OrganizationRow) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Has settings told at once that processes that are gone had taken.
-pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
-    for process in gone {
-        affected!(
-            tx,
-            sqlx::query(
-                "UPDATE plugin_organization SET configure_at = $2, configure_owner = NULL WHERE configure_owner = $1"
-            )
-            .bind(process)
-            .bind(now)
-        );
-    }
-    Ok(())
-}
-
 /// Writes how a plugin took its settings, and when it is told of them again; false when they were set anew, or another
 /// process tells it.
 pub async fn configured(

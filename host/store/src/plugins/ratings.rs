@@ -5,7 +5,7 @@ use sqlx::{FromRow, QueryBuilder};
 
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, affected, push_list};
 use crate::sort::{InOrder, Key, Sorted};
 
 heddle_core::ids! {
@@ -90,10 +90,7 @@ pub async fn tallies(tx: &mut Tx, plugins: &[&str]) -> Result<Vec<Tally>> {
         let mut select = QueryBuilder::new(
             "SELECT plugin_id, COUNT(*) AS count, CAST(SUM(stars) AS BIGINT) AS stars FROM plugin_rating WHERE plugin_id IN (",
         );
-        let mut places = select.separated(", ");
-        for plugin in plugins {
-            places.push_bind(*plugin);
-        }
+        push_list!(select, plugins);
         select.push(") GROUP BY plugin_id ORDER BY plugin_id");
         select.build_query_as::<Tally>().fetch_all(conn).await
     })?)

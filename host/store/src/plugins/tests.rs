@@ -365,7 +365,7 @@ on_both! {
         assert!(!organizations::claim(&mut tx, &set, process, until).await.unwrap());
         assert!(organizations::to_configure(&mut tx, now, 9).await.unwrap().is_empty());
         // What a process that is gone had taken is told at once.
-        organizations::take_back(&mut tx, &[process], now).await.unwrap();
+        triggers::take_back(&mut tx, &[process], now).await.unwrap();
         let set = organizations::to_configure(&mut tx, now, 9).await.unwrap().remove(0);
         assert!(organizations::configured(&mut tx, &set, "aa:1", (Some("why"), None)).await.unwrap());
         assert!(!organizations::configured(&mut tx, &set, "aa:1", (None, None)).await.unwrap());

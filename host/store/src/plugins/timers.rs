@@ -9,7 +9,7 @@ use super::triggers::OF_ORG_MAX;
 use super::values::Keeper;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, affected, push_list};
 
 /// More than an organization can have of a plugin.
 const ROWS_MAX: i64 = 1_000;
@@ -95,10 +95,7 @@ pub async fn remove(tx: &mut Tx, keeper: Keeper, names: &[&str]) -> Result<()> {
     on!(tx, conn => {
         let mut delete = QueryBuilder::new("DELETE FROM plugin_timer WHERE org_id = ");
         delete.push_bind(keeper.org).push(" AND plugin_uid = ").push_bind(keeper.plugin).push(" AND name IN (");
-        let mut places = delete.separated(", ");
-        for name in names {
-            places.push_bind(*name);
-        }
+        push_list!(delete, names);
         delete.push(")");
         delete.build().execute(conn).await.map(drop)
     })?;
@@ -122,19 +119,6 @@ pub async fn claim(tx: &mut Tx, row: &TimerRow, owner: ProcessId, until: Timesta
         .bind(owner)
     );
     Ok(rows == 1)
-}
-
-/// Has what processes that are gone had taken come at once.
-pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
-    for process in gone {
-        affected!(
-            tx,
-            sqlx::query("UPDATE plugin_timer SET due_at = $2, owner = NULL WHERE owner = $1")
-                .bind(process)
-                .bind(now)
-        );
-    }
-    Ok(())
 }
 
 /// Moves a timer on; false when another process did, or when it was set anew.

@@ -124,19 +124,6 @@ pub async fn claim(tx: &mut Tx, row: &TriggerRow, owner: ProcessId, until: Times
     Ok(rows == 1)
 }
 
-/// Has what processes that are gone had taken handed over at once.
-pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
-    for process in gone {
-        affected!(
-            tx,
-            sqlx::query("UPDATE plugin_trigger SET due_at = $2, owner = NULL WHERE owner = $1")
-                .bind(process)
-                .bind(now)
-        );
-    }
-    Ok(())
-}
-
 /// The processes that have taken triggers, timers or settings and are gone.
 pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
@@ -146,6 +133,20 @@ pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
         .fetch_all(conn)
         .await)?;
     gone_among(tx, me, owners).await
+}
+
+/// Makes the triggers, timers and settings that these processes have taken due at once.
+pub async fn take_back(tx: &mut Tx, gone: &[ProcessId], now: Timestamp) -> Result<()> {
+    for process in gone {
+        for taken in [
+            "UPDATE plugin_trigger SET due_at = $2, owner = NULL WHERE owner = $1",
+            "UPDATE plugin_timer SET due_at = $2, owner = NULL WHERE owner = $1",
+            "UPDATE plugin_organization SET configure_at = $2, configure_owner = NULL WHERE configure_owner = $1",
+        ] {
+            affected!(tx, sqlx::query(taken).bind(process).bind(now));
+        }
+    }
+    Ok(())
 }
 
 /// Writes that the next events of a trigger were not handed over, and when they are again; false when another process has

@@ -6,7 +6,7 @@ use sqlx::{FromRow, QueryBuilder};
 use super::PluginUid;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, affected, push_list};
 
 /// What a row costs beside its key and value: keys without a value are not free.
 pub const ROW_BYTES: usize = 64;
@@ -145,10 +145,7 @@ pub async fn remove(tx: &mut Tx, of: Generation, names: &[&str]) -> Result<()> {
         let mut delete = QueryBuilder::new("DELETE FROM plugin_value WHERE org_id = ");
         delete.push_bind(of.keeper.org).push(" AND plugin_uid = ").push_bind(of.keeper.plugin);
         delete.push(" AND generation = ").push_bind(of.number).push(" AND name IN (");
-        let mut places = delete.separated(", ");
-        for name in names {
-            places.push_bind(*name);
-        }
+        push_list!(delete, names);
         delete.push(")");
         delete.build().execute(conn).await.map(drop)
     })?;

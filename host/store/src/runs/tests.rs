@@ -26,6 +26,13 @@ async fn connected(tx: &mut Tx, world: &World) -> ConnectionId {
     connections::insert(tx, &connection(world, "device.*")).await.unwrap().id
 }
 
+/// A run of a new Connection, claimed by the process.
+async fn one_claimed(tx: &mut Tx, world: &World) -> RunRow {
+    let id = connected(tx, world).await;
+    insert_all(tx, &[run(world, Some(id), RunState::Queued)]).await.unwrap();
+    claim(tx, world.process, world.org, 1, world.clock.now()).await.unwrap().remove(0)
+}
+
 on_both! {
     async fn a_connection_runs_once_by_an_event_and_a_run_is_claimed_once(db) {
         let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
@@ -65,10 +72,8 @@ on_both! {
     async fn what_a_gone_process_ran_is_interrupted(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
-        let id = connected(&mut tx, &world).await;
-        insert_all(&mut tx, &[run(&world, Some(id), RunState::Queued)]).await.unwrap();
+        let claimed = one_claimed(&mut tx, &world).await;
         let now = world.clock.now();
-        let claimed = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
         assert!(gone(&mut tx, world.process).await.unwrap().is_empty());
         assert_eq!(gone(&mut tx, world.clock.new_id()).await.unwrap(), [world.process]);
         assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap().len(), 1);
@@ -107,10 +112,8 @@ on_both! {
     async fn what_its_own_process_lost_is_interrupted(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
-        let id = connected(&mut tx, &world).await;
-        insert_all(&mut tx, &[run(&world, Some(id), RunState::Queued)]).await.unwrap();
+        let claimed = one_claimed(&mut tx, &world).await;
         let now = world.clock.now();
-        let claimed = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
         assert_eq!(running(&mut tx, world.process).await.unwrap(), [claimed.id]);
         let stranger = world.clock.new_id();
         assert!(running(&mut tx, stranger).await.unwrap().is_empty());

@@ -1,8 +1,10 @@
 use chrono::TimeDelta;
+use heddle_core::Role;
 
 use super::*;
 use crate::object::Object as _;
 use crate::organizations::Organization;
+use crate::select::SiteScope;
 use crate::testing::{World, on_both, page};
 
 async fn login(tx: &mut Tx, world: &World, hash: &str) -> Session {
@@ -117,12 +119,12 @@ on_both! {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
         let session = login(&mut tx, &world, "h1").await;
-        let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap();
+        let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap().user;
         assert_eq!((caller.org_id, caller.role, caller.is_active), (world.org, Role::OrgAdmin, true));
         assert_eq!(caller.sites(), SiteScope::All);
         let grant = crate::grants::NewGrant { user_id: world.user, site_id: world.site, level: heddle_core::SiteLevel::Read, granted_by: world.user, now: world.clock.now() };
         crate::grants::insert(&mut tx, &grant).await.unwrap();
-        let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap();
+        let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap().user;
         assert_eq!(caller.sites(), SiteScope::Only(vec![world.site]));
         assert!(authenticate(&mut tx, world.clock.new_id(), session.id).await.unwrap().is_none());
         Organization::remove(&mut tx, &world.scope(), world.org, world.clock.now()).await.unwrap();

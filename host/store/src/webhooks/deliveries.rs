@@ -16,7 +16,7 @@ use sqlx::{FromRow, QueryBuilder};
 use super::lanes;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Scope, Select, affected};
+use crate::select::{Bind, Scope, Select, affected, push_list};
 use crate::sort::{Key, Sorted};
 use crate::webhooks::SubscriptionId;
 
@@ -271,7 +271,7 @@ async fn revive(tx: &mut Tx, ids: &[DeliveryId], now: Timestamp) -> Result<()> {
             "UPDATE webhook_delivery SET state = 'pending', attempts = 0, next_at = NULL, ended_at = NULL
             WHERE state <> 'pending' AND id IN (",
         );
-        lanes::push_list!(update, ids);
+        push_list!(update, ids);
         update.push(")");
         update.build().execute(conn).await.map(|_| ())
     })?;
@@ -327,7 +327,7 @@ pub async fn trim_abandoned(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
         );
         delete.push_bind(before).push(" OR g.deleted_at < ").push_bind(before);
         delete.push(" OR (NOT s.is_enabled AND s.updated_at < ").push_bind(before).push(")) AND s.id IN (");
-        lanes::push_list!(delete, &locked);
+        push_list!(delete, &locked);
         delete.push(") ORDER BY s.id, d.seq DESC LIMIT CAST(").push_bind(i64::from(limit)).push(" AS BIGINT))");
         delete.build().execute(conn).await.map(|done| done.rows_affected())
     })?)

@@ -12,20 +12,9 @@ use sqlx::QueryBuilder;
 
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::affected;
+use crate::select::{affected, push_list};
 use crate::webhooks::SubscriptionId;
 use crate::webhooks::deliveries::DeliveryId;
-
-/// Binds every value of a list, with commas between them.
-macro_rules! push_list {
-    ($sql:expr, $values:expr) => {{
-        let mut list = $sql.separated(", ");
-        for value in $values {
-            list.push_bind(*value);
-        }
-    }};
-}
-pub(super) use push_list;
 
 /// Whether an earlier one of the same lane is pending.
 macro_rules! is_behind {
@@ -107,6 +96,14 @@ pub(super) async fn move_up(
     Ok(())
 }
 
+/// Ends the `CASE` that sets when something of a subscription can be sent: otherwise with its first delivery that waits.
+/// The ids of the subscriptions follow.
+const ELSE_NEXT: &str = " ELSE d.next_at END FROM webhook_delivery d
+    WHERE d.subscription_id = webhook_subscription.id AND d.state = 'pending' AND d.owner IS NULL
+        AND d.next_at IS NOT NULL
+    ORDER BY d.next_at LIMIT 1)
+WHERE id IN (";
+
 /// Says when something of these subscriptions can be sent. One that has its turn already keeps it.
 pub(super) async fn set_due(tx: &mut Tx, subscriptions: &[SubscriptionId], now: Timestamp) -> Result<()> {
     if subscriptions.is_empty() {
@@ -116,13 +113,8 @@ pub(super) async fn set_due(tx: &mut Tx, subscriptions: &[SubscriptionId], now: 
         let mut update = QueryBuilder::new(
             "UPDATE webhook_subscription SET due_at = (SELECT CASE WHEN webhook_subscription.due_at <= ",
         );
-        update.push_bind(now).push(" AND d.next_at <= ").push_bind(now).push(
-            " THEN webhook_subscription.due_at ELSE d.next_at END FROM webhook_delivery d
-                WHERE d.subscription_id = webhook_subscription.id AND d.state = 'pending' AND d.owner IS NULL
-                    AND d.next_at IS NOT NULL
-                ORDER BY d.next_at LIMIT 1)
-            WHERE id IN (",
-        );
+        update.push_bind(now).push(" AND d.next_at <= ").push_bind(now);
+        update.push(" THEN webhook_subscription.due_at").push(ELSE_NEXT);
         push_list!(update, subscriptions);
         update.push(")");
         update.build().execute(conn).await.map(|_| ())
@@ -143,13 +135,7 @@ pub(super) async fn set_due_after_turn(
         let mut update = QueryBuilder::new(
             "UPDATE webhook_subscription SET due_at = (SELECT CASE WHEN d.next_at < ",
         );
-        update.push_bind(now).push(" THEN ").push_bind(now).push(
-            " ELSE d.next_at END FROM webhook_delivery d
-                WHERE d.subscription_id = webhook_subscription.id AND d.state = 'pending' AND d.owner IS NULL
-                    AND d.next_at IS NOT NULL
-                ORDER BY d.next_at LIMIT 1)
-            WHERE id IN (",
-        );
+        update.push_bind(now).push(" THEN ").push_bind(now).push(ELSE_NEXT);
         push_list!(update, subscriptions);
         update.push(")");
         update.build().execute(conn).await.map(|_| ())

@@ -17,12 +17,12 @@ use sqlx::{FromRow, QueryBuilder};
 
 use self::turns::{Places, allot};
 use super::deliveries::{HISTORY_MAX, PastAttempt};
-use super::lanes::{self, push_list};
+use super::lanes;
 use super::{Author, author, lock_all, lock_free};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::processes::gone_among;
-use crate::select::{Bind, Select};
+use crate::select::{Bind, Select, push_list};
 use crate::webhooks::SubscriptionId;
 use crate::webhooks::deliveries::DeliveryId;
 

@@ -1,6 +1,7 @@
 //! Queries to a directory: the search account's bind, one person, their password, their groups.
 
 use heddle_core::secret::Secret;
+use heddle_identity::password::PASSWORD_BYTES_MAX;
 use heddle_kernel::app::App;
 use heddle_store::sso::IdentityProviderId;
 use ldap3::{
@@ -33,7 +34,8 @@ pub(in crate::sso) struct Account<'a> {
     pub(super) password: Secret,
 }
 
-/// Returns the person with this name and this password.
+/// Returns the person with this name and this password. Neither is sent to the directory when it is empty, or when the
+/// password is too long.
 pub(super) async fn person(
     app: &App,
     provider: IdentityProviderId,
@@ -42,6 +44,12 @@ pub(super) async fn person(
     login: &str,
     password: &Secret,
 ) -> Result<Person, Stop> {
+    if password.is_empty() || login.is_empty() {
+        return Err(Stop::Wrong("empty"));
+    }
+    if password.expose().len() > PASSWORD_BYTES_MAX {
+        return Err(Stop::Wrong("too_long"));
+    }
     connection::in_time(async {
         let dialled = connection::dial(app, settings).await?;
         let dialled = connection::secure(dialled, settings).await?;

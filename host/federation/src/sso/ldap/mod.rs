@@ -15,7 +15,6 @@ use heddle_core::secret::Secret;
 use heddle_identity::admission::{Admission, AdmissionAnswer, Way};
 use heddle_identity::login::{self, LOGIN_CHARS_MAX};
 use heddle_identity::outcomes;
-use heddle_identity::password::PASSWORD_BYTES_MAX;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use heddle_kernel::http::access::Access;
@@ -32,7 +31,7 @@ use tokio::time::Instant;
 
 use self::directory::Account;
 pub(super) use self::directory::try_directory;
-use super::account::{self, Emails, Person};
+use super::account::{self, Emails};
 use super::fault::ProviderFault;
 use super::settings::{self, Ldap};
 use super::{records, secret};
@@ -123,7 +122,7 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
     }
     let settings: Ldap = settings::read(&provider.settings)?;
     let account = account(app, &usable, &settings)?;
-    match person(app, provider.id, &settings, account.as_ref(), login, &body.password).await {
+    match directory::person(app, provider.id, &settings, account.as_ref(), login, &body.password).await {
         Ok(person) => account::admit(app, origin, provider, person, Emails::Any, Way::Ldap).await,
         Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
         Err(Stop::Refused(error)) => Err(error),
@@ -157,23 +156,6 @@ pub(super) fn account<'a>(
     let sealed = usable.secret.as_deref().unwrap_or_default();
     let password = secret::open(&app.keys, usable.provider.id, sealed)?;
     Ok(Some(Account { dn, password }))
-}
-
-async fn person(
-    app: &App,
-    provider: IdentityProviderId,
-    settings: &Ldap,
-    account: Option<&Account<'_>>,
-    login: &str,
-    password: &Secret,
-) -> Result<Person, Stop> {
-    if password.is_empty() || login.is_empty() {
-        return Err(Stop::Wrong("empty"));
-    }
-    if password.expose().len() > PASSWORD_BYTES_MAX {
-        return Err(Stop::Wrong("too_long"));
-    }
-    directory::person(app, provider, settings, account, login, password).await
 }
 
 /// Counts an attempt for this name as it was typed, or for its entry: a filter may find one person by many names.

@@ -17,14 +17,14 @@ pub(in crate::adapters) async fn follow(app: SharedApp) {
     let stop = app.tasks.stopping();
     let mut pauses = Pauses::default();
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+        let round = async {
+            tokio::time::sleep(INTERVAL).await;
+            take_over(&app, &mut pauses).await
+        };
         // A stop does not wait for a compilation: what is not in service yet is loaded at the next start.
         let taken = tokio::select! {
             () = stop.cancelled() => return,
-            taken = take_over(&app, &mut pauses) => taken,
+            taken = round => taken,
         };
         if let Err(error) = taken {
             tracing::warn!(error = %error, "installed packages cannot be read; tried again");

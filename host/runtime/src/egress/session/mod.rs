@@ -18,13 +18,14 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::fault::{Fault, FaultKind};
-use heddle_core::{ControllerId, CredentialId, OrgId, Timestamp};
+use heddle_core::{ControllerId, CredentialId, Timestamp};
 use heddle_marketplace::manifest::{Manifest, Session};
 pub(super) use live::Live;
 pub(super) use matcher::{Expiry, expired};
 pub(super) use places::replacing;
 use tokio::sync::OwnedMutexGuard;
 
+use super::connect::Owner;
 use super::{Outbound, budget};
 use crate::egress::phase::Phase;
 
@@ -42,10 +43,7 @@ enum Class {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    org: OrgId,
-    controller: ControllerId,
-    credential: CredentialId,
-    credential_version: i64,
+    owner: Owner,
     component: String,
     name: String,
     class: Class,
@@ -76,7 +74,7 @@ impl Sessions {
     /// Calls that run keep theirs.
     pub(super) fn forget_writes(&self, controller: ControllerId) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.retain(|key, _| key.controller != controller || key.class != Class::Write);
+        slots.retain(|key, _| key.owner.controller != controller || key.class != Class::Write);
     }
 
     fn refusals(
@@ -103,10 +101,7 @@ impl Outbound {
 
     fn key(&self, name: &str) -> Key {
         Key {
-            org: self.target.org_id,
-            controller: self.target.controller_id,
-            credential: self.target.credential_id,
-            credential_version: self.target.credential_version,
+            owner: Owner::of(&self.target),
             component: self.facts.sha256.clone(),
             name: name.to_owned(),
             class: if self.phase == Phase::Write { Class::Write } else { Class::Read },

@@ -8,27 +8,16 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 use super::*;
+use crate::host::wasi::INTERFACES;
 
 const WASI: &str = include_str!("guests.wit");
 
-/// Interfaces that a guest can import.
-const IMPORTS: &[&str] = &[
-    "wasi:io/error",
-    "wasi:io/poll",
-    "wasi:io/streams",
-    "wasi:clocks/wall-clock",
-    "wasi:clocks/monotonic-clock",
-    "wasi:random/random",
-    "wasi:random/insecure",
-    "wasi:random/insecure-seed",
-    "wasi:cli/environment",
-    "wasi:cli/exit",
-    "wasi:cli/stdin",
-    "wasi:cli/stdout",
-    "wasi:cli/stderr",
-    "wasi:cli/terminal-stdout",
-    "wasi:filesystem/types",
-    "wasi:filesystem/preopens",
+/// Interfaces of the host that no guest here imports: `guests.wit` does not have them, or only their types.
+const NOT_IMPORTED: &[&str] = &[
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stderr",
 ];
 
 /// A function of an interface that a guest calls: its name in the guest, the interface, the function, its type.
@@ -79,7 +68,8 @@ fn world() -> (Resolve, wit_parser::WorldId) {
     for package in ["common", "host", "plugin"] {
         resolve.push_dir(wit.join(package)).unwrap();
     }
-    let imports: String = IMPORTS.iter().map(|name| format!("import {name}@0.2.6;\n")).collect();
+    let imported = INTERFACES.iter().filter(|name| !NOT_IMPORTED.contains(name));
+    let imports: String = imported.map(|name| format!("import {name}@0.2.6;\n")).collect();
     let text = format!(
         "package test:guest;\nworld guest {{\n{imports}export heddle:plugin/actions@1.0.0;\n}}\n{WASI}"
     );
