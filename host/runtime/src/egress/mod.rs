@@ -3,6 +3,7 @@
 //! [`Outbound::send`] holds the order of checks; each check is a file of its
 //! own. Nothing here knows a vendor: what is special stands in manifests.
 
+mod account;
 pub(crate) mod address;
 mod body;
 mod budget;
@@ -12,6 +13,7 @@ pub(crate) mod declared;
 #[cfg(test)]
 mod declared_tests;
 mod decoded;
+mod exchange;
 #[cfg(test)]
 mod exchange_tests;
 #[cfg(test)]
@@ -27,6 +29,7 @@ mod outward;
 pub(crate) mod own;
 mod path;
 pub(crate) mod phase;
+mod planned;
 pub(crate) mod references;
 pub(crate) mod request;
 pub(crate) mod scrub;
@@ -42,28 +45,25 @@ mod tls_tests;
 mod wire;
 pub(crate) mod witness;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use heddle_core::change::{Hole, HoleSource, HoleValues, NativeCall};
+pub(crate) use account::Account;
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId, OrgId};
-use heddle_marketplace::manifest::{CaptureFrom, Manifest, Session};
+use heddle_marketplace::manifest::Manifest;
 use ledger::Ledger;
 use phase::Phase;
 use references::{Content, SecretFields};
 use request::{Auth, Request, Response, denied};
-use serde_json::Value;
 use session::Live;
-use wire::Outgoing;
 use witness::{Exchange, Witness};
 
 use crate::apart::Apart;
-use crate::api::{Credential, FileSink, Filling, KeptFile, SecretBook, Target, Urgency, Vault};
+use crate::api::{Credential, FileSink, Filling, KeptFile, Target, Urgency, Vault};
 use crate::description::Bindings;
-use crate::limits::{Bounds, FILE_START_MAX, REFUSALS_LOGGED};
+use crate::limits::{Bounds, FILE_START_MAX};
 
 /// The name of an adapter's only target.
 pub(crate) const CONTROLLER: &str = "controller";
@@ -132,53 +132,6 @@ impl Egress {
             apart,
             witness: OnceLock::new(),
         }
-    }
-}
-
-/// What the requests of one call use up together, whatever their targets.
-pub(crate) struct Account {
-    room: held::Room,
-    ledger: Mutex<Ledger>,
-}
-
-impl Account {
-    /// Bytes that were answered so far: by servers and devices, and by the host itself to a plugin.
-    pub(crate) fn answered(&self) -> usize {
-        self.room.taken().saturating_add(self.ledger().given_bytes)
-    }
-
-    /// Counts bytes that the host hands over itself: how many there are is not the component's choice.
-    pub(crate) fn give(&self, bytes: usize) {
-        let mut ledger = self.ledger();
-        ledger.given_bytes = ledger.given_bytes.saturating_add(bytes);
-    }
-
-    /// Whether a request that can change something left, and may have arrived.
-    pub(crate) fn has_left(&self) -> bool {
-        self.ledger().left > 0
-    }
-
-    /// Counts a refusal of something that the component may not do. False where the log has enough of this call.
-    pub(crate) fn refuse(&self) -> bool {
-        let mut ledger = self.ledger();
-        ledger.denied += 1;
-        ledger.refused() <= REFUSALS_LOGGED
-    }
-
-    /// Counts a refusal of a plugin for its data.
-    fn refuse_for_data(&self) -> bool {
-        let mut ledger = self.ledger();
-        ledger.denied_for_data += 1;
-        ledger.refused() <= REFUSALS_LOGGED
-    }
-
-    /// Whether this is the first time in the call that its credential cannot be read.
-    pub(crate) fn is_first_failure(&self) -> bool {
-        !std::mem::replace(&mut self.ledger().credential_failed, true)
-    }
-
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -351,100 +304,6 @@ impl Outbound {
         }
     }
 
-    /// Sends one reviewed call of a plan through the same checks; `follows` says whether calls of its stage left
-    /// before.
-    pub(crate) async fn write(
-        &self,
-        call: &NativeCall,
-        filling: &Filling,
-        follows: bool,
-    ) -> Result<Response, Fault> {
-        let steps = async {
-            let values = self.hole_values(call, filling, follows).await?;
-            let (mut request, auth) = Request::of(&holes::fill(call, &values, filling)?)?;
-            request.attach(&filling.files)?;
-            let shown = match self.egress.witness.get() {
-                Some(_) => Some(Exchange::of_call(&holes::fill(call, &values, &holes::Unchanged)?)),
-                None => None,
-            };
-            self.take_request()?;
-            let answer = self.steps(request, &auth, Purpose::Write { filling, follows }).await;
-            self.show(shown, &answer);
-            answer
-        };
-        self.counted(steps).await
-    }
-
-    /// The values of the holes that a reviewed call has.
-    async fn hole_values(
-        &self,
-        call: &NativeCall,
-        filling: &Filling,
-        follows: bool,
-    ) -> Result<HoleValues, Fault> {
-        let (mut values, mut read) = (HoleValues::new(), BTreeMap::new());
-        for name in holes::of_call(call) {
-            let Some(hole) = filling.holes.iter().find(|hole| hole.name == name) else { continue };
-            let value = match &hole.source {
-                HoleSource::Fresh { path, pointer } => {
-                    if !read.contains_key(path) {
-                        read.insert(path.clone(), self.fresh(hole, path, call, follows).await?);
-                    }
-                    holes::pick(hole, pointer, &read[path]).map_err(|why| holes::unfilled(hole, &why))?
-                }
-                HoleSource::Answer { .. } | HoleSource::Found => match filling.values.get(&name) {
-                    Some(value) => value.clone(),
-                    None => return Err(holes::unfilled(hole, "it was not found")),
-                },
-            };
-            values.insert(name, value);
-        }
-        Ok(values)
-    }
-
-    /// What the device has at a path now, read in the session that the call is sent in.
-    async fn fresh(&self, hole: &Hole, path: &str, call: &NativeCall, follows: bool) -> Result<Value, Fault> {
-        let auth = call.session.clone().map_or(Auth::None, Auth::Session);
-        let request = Request::get(path);
-        let shown = self.egress.witness.get().map(|_| Exchange::of(&request));
-        self.take_request()?;
-        let answer = self.steps(request, &auth, Purpose::FreshRead { follows }).await;
-        self.show(shown, &answer);
-        let answer = answer?;
-        if !(200..300).contains(&answer.status) {
-            let mut fault = holes::unfilled(hole, &format!("the device answered status {}", answer.status));
-            if matches!(answer.status, 429 | 502..=504) {
-                fault.kind = FaultKind::NotReady;
-            }
-            fault.upstream_status = Some(answer.status);
-            return Err(fault);
-        }
-        holes::readable(&answer.body).map_err(|why| holes::unfilled(hole, &why))
-    }
-
-    /// Refuses a planned call that could not be sent, or that a component could send without a review.
-    pub(crate) fn check_planned(facts: &Facts, call: &NativeCall) -> Result<(), Fault> {
-        substitute::check_places(call)?;
-        let call = &holes::with_samples(call)?;
-        let (request, auth) = Request::of(call)?;
-        path::check(&request.path)?;
-        headers::check(&request.headers, &facts.manifest, &auth)?;
-        body::check(&request, facts.bounds.request_bytes)?;
-        if let Auth::Session(name) = &auth {
-            session::declared(&facts.manifest, name)?;
-        }
-        match phase::read_rule(&facts.manifest.reads, &request) {
-            None => Ok(()),
-            Some(rule) => Err(denied(
-                "plan-is-read",
-                format!(
-                    "{} {} fits reads[{rule}]: it could be sent without a review",
-                    call.method, call.path
-                ),
-            )),
-        }
-    }
-
     async fn counted(&self, steps: impl Future<Output = Result<Response, Fault>>) -> Result<Response, Fault> {
         let answer = steps.await;
         if answer.as_ref().is_err_and(|fault| fault.code.as_deref() == Some(held::OVERLOAD)) {
@@ -541,173 +400,6 @@ impl Outbound {
             Side::Plugin(declared) => own::addresses_for_plugin(url, rules, declared.reach(url)).await?,
         };
         self.egress.connections.route(&self.target, addresses, self.side.peer())
-    }
-
-    async fn exchange(&self, cleared: Cleared, auth: &Auth) -> Result<Response, Fault> {
-        if let Auth::Session(name) = auth {
-            self.exchange_in_session(cleared, name).await
-        } else {
-            // Also without a secret to place: the answer may repeat what an earlier request sent.
-            let credential = match (self.credential().await, auth, &self.side) {
-                (Ok(credential), ..) => credential,
-                // Only what this call has read can be in the answer, and that is still known.
-                (Err(_), Auth::None, Side::Controller) => Credential::default(),
-                (Err(fault), ..) => return Err(fault),
-            };
-            if let Side::Plugin(_) = &self.side {
-                declared::check_given(auth, &credential)?;
-            }
-            let mut outgoing = Outgoing::of(&cleared.request);
-            let most = self.facts.bounds.request_bytes;
-            credentials::check_room(&outgoing, auth, &credential, most)?;
-            credentials::place(&mut outgoing, auth, &credential)?;
-            if !matches!(auth, Auth::None) {
-                credentials::check_filled(&outgoing, most)?;
-            }
-            let secrets = cleared.and(self.ledger().used_with(self.facts.hidden(&credential)));
-            let answer = self.hand_over(&cleared, outgoing).await?;
-            let read = self.read(answer, None, cleared.is_write).await?;
-            self.present(read, secrets, None).await
-        }
-    }
-
-    /// Sends in a session, and keeps what the answer changes of it.
-    async fn ask(&self, cleared: &Cleared, name: &str, session: &Live) -> Result<Read, Fault> {
-        let declared = self.declared(name)?;
-        let answer = self.hand_over(cleared, session.apply(&cleared.request, declared)?).await?;
-        session.keep_cookies(declared, &answer);
-        let read = self.read(answer, Some(name), cleared.is_write).await?;
-        session.replace(&read.replacing);
-        Ok(read)
-    }
-
-    async fn exchange_in_session(&self, cleared: Cleared, name: &str) -> Result<Response, Fault> {
-        let session = self.session(name, cleared.follows).await?;
-        let declared = self.declared(name)?;
-        let read = self.ask(&cleared, name, &session).await?;
-        let verdict = read.verdict;
-        if verdict == session::Expiry::Alive {
-            return self.present(read, cleared.and(session.secrets()), Some(name)).await;
-        }
-        if cleared.follows {
-            return Err(Fault::new(
-                FaultKind::Authentication,
-                "the session ended after a call of the plan was sent; it is not opened again in the same stage",
-            )
-            .with_code("session-lost")
-            .with_effect(Effect::Possible));
-        }
-        let repeatable =
-            !cleared.is_write || (declared.expired_before_effect && verdict == session::Expiry::Expired);
-        if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
-            // A right that is missing looks the same; the component must tell.
-            return self.present(read, cleared.and(session.secrets()), Some(name)).await;
-        }
-        drop(read);
-        if cleared.is_write {
-            // The refused write was not carried out: the manifest says so.
-            self.returned();
-        }
-        let fresh = self.replace_session(name, &session).await?;
-        let read = self.ask(&cleared, name, &fresh).await?;
-        self.present(read, cleared.and(fresh.secrets()), Some(name)).await
-    }
-
-    /// Sends, and keeps the books of what left.
-    async fn hand_over(&self, cleared: &Cleared, outgoing: Outgoing) -> Result<wire::Answer, Fault> {
-        let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
-        let write = cleared.is_write;
-        if write {
-            // Until the answer is there: the call may be cancelled meanwhile.
-            self.ledger().left += 1;
-        }
-        let room = (cleared.limit, &self.account.room);
-        let answer = match &cleared.sink {
-            Some(sink) => kept::exchange(&cleared.client, outgoing, timeout, room, sink.as_ref()).await,
-            None => wire::exchange(&cleared.client, outgoing, timeout, room, write).await,
-        };
-        if write && answer.as_ref().is_err_and(|fault| fault.effect == Effect::None) {
-            self.returned();
-        }
-        answer
-    }
-
-    /// A request that was counted as having left did not arrive, or was not carried out.
-    fn returned(&self) {
-        let mut ledger = self.ledger();
-        ledger.left = ledger.left.saturating_sub(1);
-    }
-
-    /// Parses an answer, where anything asks what is in it, and sees whether it says that the session is gone.
-    async fn read(&self, answer: wire::Answer, session: Option<&str>, write: bool) -> Result<Read, Fault> {
-        let (bytes, facts, session) =
-            (answer.body.len(), Arc::clone(&self.facts), session.map(str::to_owned));
-        let read = move || {
-            let session = session.and_then(|name| facts.manifest.auth.get(&name));
-            let asks = |session: &Session| {
-                session.expired.iter().any(|matcher| !matcher.json.is_empty())
-                    || session.refresh.iter().any(|refresh| matches!(refresh.from, CaptureFrom::Json(_)))
-            };
-            let content = if session.is_some_and(asks) || !facts.secret_fields.is_empty() {
-                Content::of(&answer.body)
-            } else {
-                Ok(Content::Unread)
-            };
-            let body = content.as_ref().ok().and_then(Content::json);
-            let verdict = session
-                .map_or(session::Expiry::Alive, |session| session::expired(session, &answer, body, write));
-            let replacing = session
-                .map(|session| session::replacing(&session.refresh, &answer, body))
-                .unwrap_or_default();
-            Ok(Read { answer, content, verdict, replacing })
-        };
-        self.apart(bytes, read).await
-    }
-
-    /// Takes out of an answer what the guest must not see; `session` names the session that it came in.
-    async fn present(
-        &self,
-        read: Read,
-        mut secrets: Vec<Secret>,
-        session: Option<&str>,
-    ) -> Result<Response, Fault> {
-        let key = self.egress.vault.reference_key(self.target.controller_id);
-        let (bytes, facts) = (read.answer.body.len(), Arc::clone(&self.facts));
-        let (target, session) = (self.shown_target(), session.map(str::to_owned));
-        let present = move || {
-            let Read { answer, content, replacing, .. } = read;
-            // Another answer may have replaced them again meanwhile.
-            secrets.extend(replacing.into_iter().map(|(_, value)| value));
-            let session = session.and_then(|name| facts.manifest.auth.get(&name));
-            let kind = answer.header("content-type").map(str::to_owned);
-            let mut seen = SecretBook::default();
-            let body = references::replace(
-                answer.body,
-                content?,
-                (answer.status, kind.as_deref()),
-                &facts.secret_fields,
-                &key,
-                &mut seen,
-            )?;
-            let mut response = Response {
-                status: answer.status,
-                reason: answer.reason,
-                headers: answer.headers,
-                body,
-                elapsed: answer.elapsed,
-                held: answer.held,
-                kept: answer.kept,
-            };
-            response.headers.retain(|(name, _)| headers::reaches_guest(name, session));
-            let echoes = scrub::response(&mut response, &secrets);
-            if echoes > 0 {
-                tracing::warn!(target, echoes, "a secret was sent back; it was taken out of the answer");
-            }
-            Ok((response, seen))
-        };
-        let (response, seen) = self.apart(bytes, present).await?;
-        self.ledger().seen.entries.extend(seen.entries);
-        Ok(response)
     }
 
     /// Does work on an answer of so many bytes, away from the guests' threads where they are many.
