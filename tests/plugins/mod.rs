@@ -22,6 +22,7 @@ pub(crate) mod standing;
 mod swaps;
 mod timers;
 mod triggers;
+mod turns;
 mod watcher;
 
 use heddle_core::Role;

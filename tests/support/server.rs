@@ -29,6 +29,7 @@ pub(crate) struct Options {
     settings: Vec<(&'static str, String)>,
     tap: Option<Tap>,
     hash_cost: Option<HashCost>,
+    compiler: Option<Compiler>,
     adapters: Adapters,
 }
 
@@ -61,6 +62,12 @@ impl Options {
         self
     }
 
+    /// Compiles with another program than the server's own.
+    pub(crate) fn compiling_with(mut self, compiler: Compiler) -> Self {
+        self.compiler = Some(compiler);
+        self
+    }
+
     /// Sees all that enters a component's memory.
     pub(crate) fn tapped(mut self, tap: Tap) -> Self {
         self.tap = Some(tap);
@@ -74,6 +81,7 @@ pub(crate) struct Server {
     environment: BTreeMap<String, String>,
     tap: Option<Tap>,
     hash_cost: HashCost,
+    compiler: Compiler,
     folder: TempDir,
 }
 
@@ -197,6 +205,7 @@ impl Server {
             environment,
             tap: options.tap,
             hash_cost: options.hash_cost.unwrap_or(HASH_COST),
+            compiler: options.compiler.unwrap_or_else(compiler),
             folder,
         };
         server.run().await;
@@ -208,7 +217,7 @@ impl Server {
             Config::from_maps(&self.environment, &BTreeMap::new(), &heddle_server::FEATURES.settings())
                 .expect("test settings are accepted");
         let surroundings =
-            Surroundings { tap: self.tap.clone(), hash_cost: self.hash_cost, ..compiler().into() };
+            Surroundings { tap: self.tap.clone(), hash_cost: self.hash_cost, ..self.compiler.clone().into() };
         let running = heddle_server::start(config, surroundings).await.expect("the server starts");
         self.contract = Known::of_app(&running.app);
         self.running = Some(running);

@@ -85,7 +85,8 @@ async fn switch(
 ) -> Result<Outcome, Error> {
     let app = &by.app;
     let turns = Turns::of(app);
-    let _place = turns.place()?;
+    // What is taken out of service holds no package in memory: that is never refused because others wait.
+    let _place = if to == PluginState::Active { Some(turns.place()?) } else { None };
     let row = live(plugins::find(&mut app.db.single().await?, plugin).await?)?;
     let serving = row.serving_sha256.clone();
     let ready = match &serving {
@@ -214,9 +215,7 @@ async fn target(tx: &mut Tx, row: &PluginRow, version: Option<&str>) -> Result<V
 /// Removes the plugin, what was agreed to, and what organizations gave it, at once. What it kept is forgotten later.
 pub(crate) async fn remove(by: &By, plugin: &str, if_match: &IfMatch) -> Result<(), Error> {
     let app = &by.app;
-    let turns = Turns::of(app);
-    let _place = turns.place()?;
-    let mut seen = turns.take().await;
+    let mut seen = Turns::of(app).take().await;
     let mut tx = app.db.write().await?;
     let mut row = live(plugins::lock(&mut tx, plugin).await?)?;
     if_match.check(&row)?;

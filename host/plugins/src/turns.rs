@@ -7,7 +7,7 @@ use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
-/// Requests that may wait for their turn, each perhaps with a package in memory.
+/// Requests with a package in memory that may wait for their turn.
 const WAITING_MAX: usize = 4;
 
 /// The revision of each plugin that this process has taken up.
@@ -50,11 +50,11 @@ impl Turns {
         self.preparing.lock().await
     }
 
-    /// A place among the requests that wait for the turn.
+    /// A place among the requests that wait for the turn with a package in memory. Taking a plugin out of service needs none.
     pub(crate) fn place(&self) -> Result<SemaphorePermit<'_>, Error> {
         self.waiting.try_acquire().map_err(|_| Error::Conflict {
             kind: "install_under_way",
-            message: "other plugins are being changed; try again when they are".to_owned(),
+            message: "other plugins are being installed; try again when they are".to_owned(),
         })
     }
 
