@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Lab, fails, works};
+use super::{Lab, agree, fails, send, works};
 use crate::fixtures::created;
-use crate::support::on_both;
+use crate::support::{Api, on_both};
 
 const DONE: &str = "plugin.scripted.done";
 
@@ -45,6 +45,40 @@ on_both! {
         lab.api.delete("/plugins/scripted").await.expect_status(204);
         let found = lab.api.get(&format!("/events?event_type={DONE}")).await.expect_status(200).body;
         assert_eq!(found["total"], 1, "{found}");
+    }
+}
+
+/// How many events of the plugin can be read.
+async fn readable(api: &Api) -> Value {
+    api.get(&format!("/events?event_type={DONE}")).await.expect_status(200).body["total"].clone()
+}
+
+on_both! {
+    async fn events_stay_readable_when_no_package_declares_their_type_any_more(database: Database) {
+        let mut lab = Lab::in_use(database).await;
+        let [update, again] = ["1.1.0", "1.2.0"].map(|version| lab.archive(|manifest| {
+            let other = manifest.to_string().replace(DONE, "plugin.scripted.other");
+            *manifest = serde_json::from_str(&other).unwrap();
+            manifest["version"] = json!(version);
+        }));
+        works(&lab.api, "act", emit(&json!(7))).await;
+        send(&lab.api, &update).await.expect_status(201);
+        assert_eq!(agree(&lab.api).await["version"], "1.1.0");
+        assert_eq!(readable(&lab.api).await, 1, "after an update");
+        lab.restart().await;
+        assert_eq!(readable(&lab.api).await, 1, "after a start");
+        fails(&lab.api, "act", emit(&json!(8))).await;
+        lab.api.delete("/plugins/scripted").await.expect_status(204);
+        assert_eq!(send(&lab.api, &again).await.expect_status(201).body["state"], "awaiting_consent");
+        assert_eq!(readable(&lab.api).await, 1, "while another package waits for consent");
+    }
+}
+
+on_both! {
+    async fn a_type_of_a_package_that_never_served_is_not_declared(database: Database) {
+        let lab = Lab::start(database).await;
+        send(&lab.api, &lab.archive(|_| ())).await.expect_status(201);
+        lab.api.get(&format!("/events?event_type={DONE}")).await.expect_status(422);
     }
 }
 

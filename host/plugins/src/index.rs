@@ -16,7 +16,7 @@ use heddle_fabric::provided::Provider;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::manifest::Manifest;
-use heddle_marketplace::plugin::{ConnectionTemplate, operation_id};
+use heddle_marketplace::plugin::{ConnectionTemplate, EventType, operation_id};
 use heddle_store::Tx;
 use heddle_store::plugins::{self, PluginRow, PluginUid, organizations};
 use semver::Version;
@@ -89,6 +89,7 @@ impl Index {
         let stamp = plugins::stamp(&mut tx).await?;
         let rows = plugins::all(&mut tx).await?;
         let versions = plugins::current_versions(&mut tx).await?;
+        let served = plugins::event_types_served(&mut tx).await?;
         drop(tx);
         let mut versions: BTreeMap<PluginUid, _> =
             versions.into_iter().map(|version| (version.plugin_uid, version)).collect();
@@ -105,28 +106,45 @@ impl Index {
         });
         self.all.store(Arc::new(known.collect()));
         self.stamp.store(Arc::new(stamp));
-        self.declare(app);
+        self.declare(app, &served);
         self.caught_up.notify_one();
         Ok(())
     }
 
-    /// Permissions of plugins that are installed and were agreed to. Types of events stay when a plugin is removed: what was
-    /// emitted can be read as long as it is kept.
-    fn declare(&self, app: &App) {
+    /// Declares the permissions of plugins that are installed and were agreed to, and the types of events of every package
+    /// that ever served, `served` as [`plugins::event_types_served`]. What was emitted can be read as long as it is kept: after
+    /// a version that declares the type no more, and after a removal.
+    fn declare(&self, app: &App, served: &[String]) {
         let all = self.all();
-        let (mut permissions, mut events) = (Vec::new(), Vec::new());
+        let (mut permissions, mut events) = (Vec::new(), BTreeMap::new());
+        let mut add = |one: &EventType| {
+            let declared =
+                || interned::event_type(&one.event_type, "plugin", Priority::Normal, &one.payload_schema);
+            // The first one stays.
+            events.entry(one.event_type.clone()).or_insert_with(declared);
+        };
         for known in all.values() {
             let Some(manifest) = known.serving() else { continue };
             if known.row.state != PluginState::Removed {
                 let brought = &manifest.permissions;
                 permissions.extend(brought.iter().map(|one| interned::permission(&one.id, ROLE, &one.title)));
             }
-            events.extend(manifest.event_types.iter().map(|one| {
-                interned::event_type(&one.event_type, "plugin", Priority::Normal, &one.payload_schema)
-            }));
+            for one in &manifest.event_types {
+                add(one);
+            }
         }
-        app.declare(&permissions, &events);
+        for one in served.iter().flat_map(|types| event_types(types)) {
+            add(&one);
+        }
+        app.declare(&permissions, &events.into_values().collect::<Vec<_>>());
     }
+}
+
+/// The types of events as they were kept. Those that this version cannot read are left out.
+fn event_types(kept: &str) -> Vec<EventType> {
+    serde_json::from_str(kept)
+        .inspect_err(|error| tracing::error!(error = %error, "types of events of a plugin cannot be read"))
+        .unwrap_or_default()
 }
 
 /// The manifest as it was kept. One that this version cannot read is as good as none.

@@ -28,6 +28,8 @@ heddle_core::ids! {
 const PLUGINS_MAX: i64 = 1_000;
 /// Packages of a plugin that are listed.
 const VERSIONS_MAX: i64 = 100;
+/// Different lists of types of events that are read. Few packages change that of the version before.
+const EVENT_TYPES_MAX: i64 = 10 * PLUGINS_MAX;
 
 /// A plugin, and how it stands.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -246,6 +248,22 @@ pub async fn current_versions(tx: &mut Tx) -> Result<Vec<VersionRow>> {
     let from = "FROM plugin_version v JOIN plugin p
         ON p.id = v.plugin_uid AND v.manifest_sha256 = COALESCE(p.serving_sha256, p.waiting_sha256)";
     Select::new("SELECT v.*", from).all(tx, "v.plugin_uid", PLUGINS_MAX).await
+}
+
+/// The types of events that packages declare, as JSON text, of every package that ever served, whatever became of it and of its
+/// plugin: each list once, the one that began to serve last first.
+pub async fn event_types_served(tx: &mut Tx) -> Result<Vec<String>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT t.event_types FROM (
+            SELECT s.event_types, MAX(s.first_served_at) AS served_at FROM (
+                SELECT v.manifest ->> 'event-types' AS event_types, k.first_served_at
+                FROM plugin_version v JOIN adapter_package k ON k.manifest_sha256 = v.manifest_sha256) s
+            WHERE s.event_types IS NOT NULL
+            GROUP BY s.event_types) t
+        ORDER BY t.served_at DESC, t.event_types LIMIT CAST($1 AS BIGINT)")
+        .bind(EVENT_TYPES_MAX)
+        .fetch_all(conn)
+        .await)?)
 }
 
 /// The packages that serve or wait, of all plugins that are there, by their plugins.

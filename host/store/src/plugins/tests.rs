@@ -8,6 +8,7 @@ use super::timers::{self, TimerRow};
 use super::triggers::{self, Wanted};
 use super::values::{self, Generation, Keeper, ValueRow};
 use super::*;
+use crate::packages::{self, Package};
 use crate::testing::{World, on_both};
 
 fn plugin(clock: &Clock, plugin_id: &str) -> PluginRow {
@@ -122,6 +123,41 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let taken = insert(&mut tx, &plugin(&clock, "acme-one")).await.unwrap_err();
         assert!(taken.is_unique("plugin_name"), "{taken}");
+    }
+
+    async fn types_of_events_are_those_of_every_package_that_ever_served(db) {
+        let clock = Clock::default();
+        let row = plugin(&clock, "acme-one");
+        let types = |name: &str| json!([{ "type": name, "title": "One", "payload-schema": { "type": "object" } }]);
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        let sent = [
+            ("aa", Some("first"), true), ("bb", Some("second"), true), ("cc", Some("first"), true),
+            ("dd", Some("never"), false), ("ee", None, true),
+        ];
+        for (second, (sha256, declared, has_served)) in (0..).zip(sent) {
+            let mut version = version(&row, sha256);
+            if let Some(declared) = declared {
+                version.manifest["event-types"] = types(declared);
+            }
+            put_version(&mut tx, &version).await.unwrap();
+            if has_served {
+                let served = Package {
+                    manifest_sha256: sha256.to_owned(),
+                    adapter_id: row.plugin_id.clone(),
+                    version: version.version,
+                    component_sha256: version.component_sha256,
+                    publisher: version.publisher,
+                    key_id: version.key_id,
+                    rules: json!([]),
+                    first_served_at: row.created_at + TimeDelta::seconds(second),
+                };
+                assert!(packages::record(&mut tx, &served).await.unwrap());
+            }
+        }
+        let found = event_types_served(&mut tx).await.unwrap();
+        let found: Vec<Value> = found.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        assert_eq!(found, [types("first"), types("second")], "the one that began to serve last is the first");
     }
 
     async fn settings_and_secrets_are_of_one_organization(db) {
