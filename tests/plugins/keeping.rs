@@ -1,9 +1,12 @@
 //! What a plugin keeps: apart for each organization, with a quota, all changes or none.
 
+use heddle_kernel::app::App;
 use serde_json::{Value, json};
 
-use super::{Lab, agree, fails, send, works};
+use super::{Lab, agree, archive_of, change, fails, guest, manifest, send, works};
 use crate::support::{Api, on_both};
+
+const ORGANIZATION: &str = "/plugins/scripted/organization";
 
 async fn get(api: &Api, key: &str) -> Value {
     works(api, "act", json!({ "do": "kv", "use": "get", "key": key })).await
@@ -98,6 +101,15 @@ on_both! {
     }
 }
 
+/// Forgets values of removed plugins as on the day that is so many days from now, and returns how many.
+async fn forget(app: &App, days: i64) -> u64 {
+    let before = app.clock.now() + chrono::TimeDelta::days(days - 30);
+    let mut tx = app.db.write().await.unwrap();
+    let forgotten = heddle_store::plugins::values::forget_removed(&mut tx, before, 100).await.unwrap();
+    tx.commit().await.unwrap();
+    forgotten
+}
+
 on_both! {
     async fn what_a_removed_plugin_kept_is_forgotten_after_thirty_days(database: Database) {
         let lab = Lab::in_use(database).await;
@@ -105,22 +117,77 @@ on_both! {
         set(&lab.api, "a", "x").await;
         lab.api.put("/plugins/scripted/secrets/key", &json!({ "value": "v" })).await.expect_status(204);
         lab.api.delete("/plugins/scripted").await.expect_status(204);
-        let forget = async |days: i64| {
-            let before = app.clock.now() + chrono::TimeDelta::days(days - 30);
-            let mut tx = app.db.write().await.unwrap();
-            let forgotten = heddle_store::plugins::values::forget_removed(&mut tx, before, 100).await.unwrap();
-            tx.commit().await.unwrap();
-            forgotten
-        };
-        assert_eq!(forget(29).await, 0);
+        assert_eq!(forget(&app, 29).await, 0);
         // Installed again in time, it finds what it kept, and neither settings nor secrets.
         send(&lab.api, &lab.version("1.0.1")).await.expect_status(201);
         agree(&lab.api).await;
-        let own = lab.api.get("/plugins/scripted/organization").await.expect_status(200).body;
+        assert_eq!(forget(&app, 31).await, 0, "it is not removed any more");
+        let own = lab.api.get(ORGANIZATION).await.expect_status(200).body;
         assert_eq!((&own["enabled"], &own["secrets_set"], &own["settings"]), (&json!(false), &json!([]), &json!({})));
         lab.switch_on(&lab.api).await;
         assert_eq!(get(&lab.api, "a").await["text"], "x");
         lab.api.delete("/plugins/scripted").await.expect_status(204);
-        assert_eq!(forget(31).await, 1);
+        assert_eq!(forget(&app, 31).await, 1);
+    }
+}
+
+on_both! {
+    async fn a_package_that_is_only_sent_keeps_nothing_of_a_removed_plugin_longer(database: Database) {
+        let lab = Lab::in_use(database).await;
+        let app = lab.server.running().app.clone();
+        set(&lab.api, "a", "x").await;
+        set(&lab.api, "b", "x").await;
+        lab.api.delete("/plugins/scripted").await.expect_status(204);
+        let mut broken = manifest(&lab.device.url());
+        broken["version"] = json!("1.0.1");
+        let broken = archive_of(&broken, b"\0asm\x0d\0\x01\0".to_vec(), &lab.keys.acme);
+        assert_eq!(send(&lab.api, &broken).await.expect_status(201).body["state"], "rejected");
+        assert_eq!(send(&lab.api, &lab.version("1.0.2")).await.expect_status(201).body["state"], "awaiting_consent");
+        assert_eq!(forget(&app, 29).await, 0);
+        assert_eq!(forget(&app, 31).await, 2);
+    }
+}
+
+impl Lab {
+    /// Trusts another publisher than before with the plugin, and sends its package, which waits for consent.
+    async fn hand_over(&self) {
+        self.keys.trust(&[self.keys.globex.trusted_for(vec!["scripted".to_owned()])]);
+        let mut manifest = manifest(&self.device.url());
+        manifest["version"] = json!("2.0.0");
+        let archive = archive_of(&manifest, guest(), &self.keys.globex);
+        assert_eq!(send(&self.api, &archive).await.expect_status(201).body["state"], "awaiting_consent");
+    }
+}
+
+on_both! {
+    async fn another_publisher_finds_nothing_of_what_a_removed_plugin_kept(database: Database) {
+        let lab = Lab::in_use(database).await;
+        set(&lab.api, "token", "of acme").await;
+        lab.api.delete("/plugins/scripted").await.expect_status(204);
+        lab.hand_over().await;
+        agree(&lab.api).await;
+        lab.switch_on(&lab.api).await;
+        assert_eq!(get(&lab.api, "token").await, json!({}));
+        set(&lab.api, "token", "of globex").await;
+        assert_eq!(get(&lab.api, "token").await["text"], "of globex");
+    }
+}
+
+on_both! {
+    async fn another_publisher_gets_nothing_that_organizations_gave_the_plugin_that_serves(database: Database) {
+        let lab = Lab::in_use(database).await;
+        set(&lab.api, "token", "of acme").await;
+        lab.api.put("/plugins/scripted/secrets/key", &json!({ "value": "v" })).await.expect_status(204);
+        lab.hand_over().await;
+        assert_eq!(get(&lab.api, "token").await["text"], "of acme", "what serves goes on until then");
+        let asked = lab.api.get("/plugins/scripted/consent").await.expect_status(200).body;
+        assert!(asked["reason"].as_str().unwrap().contains("is forgotten"), "{asked}");
+        agree(&lab.api).await;
+        let own = lab.api.get(ORGANIZATION).await.expect_status(200).body;
+        assert_eq!((&own["enabled"], &own["secrets_set"], &own["settings"]), (&json!(false), &json!([]), &json!({})));
+        lab.switch_on(&lab.api).await;
+        assert_eq!(get(&lab.api, "token").await, json!({}));
+        let back = change(&lab.api, "rollback").await.expect_status(409);
+        assert_eq!(back.error_type(), "no_earlier_package", "the package before is not its own: {}", back.text);
     }
 }

@@ -226,7 +226,9 @@ pub(crate) async fn remove(by: &By, plugin: &str, if_match: &IfMatch) -> Result<
         None => plugins::versions(&mut tx, row.id).await?.into_iter().next(),
     };
     let now = app.clock.now();
-    (row.state, row.reason, row.removed_at) = (PluginState::Removed, None, Some(now));
+    (row.state, row.reason) = (PluginState::Removed, None);
+    // Where no package was agreed to since an earlier removal, that one counts.
+    row.removed_at = row.removed_at.or(Some(now));
     (row.before_sha256, row.waiting_sha256) = (None, None);
     let row = plugins::update(&mut tx, &row, now).await?;
     plugins::forget_bindings(&mut tx, row.id).await?;

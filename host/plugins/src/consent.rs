@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::change::{begin, live, missing, prepared, tell};
 use crate::index::parsed;
-use crate::install::{agree, bind, forget_others, granted, hash_of, replace, supersede};
+use crate::install::{agree, bind, forget_others, granted, hand_over, hash_of, replace, supersede};
 use crate::revoke::judge;
 use crate::service::apply;
 use crate::transition::{Actor, Change};
@@ -108,16 +108,20 @@ pub(crate) async fn agree_to(
         });
     }
     judge(&mut tx, &version, false).await?;
-    bind(&mut tx, app, &package, &ground).await?;
+    let held = bind(&mut tx, app, &package, &ground).await?;
     let before = row.clone();
     replace(&mut row, waiting.clone());
+    hand_over(&mut tx, &mut row, &held, &version).await?;
     let row = plugins::update(&mut tx, &row, app.clock.now()).await?;
     supersede(&mut tx, &before, &row, PluginState::Checked).await?;
     plugins::set_version_state(&mut tx, &waiting, row.state, None).await?;
     agree(&mut tx, Actor::Person(by), &row, &version, &asked).await?;
     forget_others(&mut tx, &row).await?;
     let change = Change {
-        detail: json!({ "replaces_manifest_sha256": before.serving_sha256, "grant_hash": grant_hash }),
+        detail: json!({
+            "replaces_manifest_sha256": before.serving_sha256, "grant_hash": grant_hash,
+            "replaces_publisher": held.publisher, "publisher": version.publisher,
+        }),
         ..Change::between(Some(PluginState::AwaitingConsent), row.state)
     };
     tell(&mut tx, by, &row, &version, &change).await?;

@@ -348,7 +348,10 @@ impl New<'_> {
         };
         let new = self.opened.package.manifest();
         let reasons = [
-            (before.publisher != new.publisher, "it is of another publisher"),
+            (
+                before.publisher != new.publisher,
+                "it is of another publisher: what the plugin kept and was given is forgotten with it",
+            ),
             (self.key_id != before.key_id, "another key has signed it"),
             (
                 !grant::difference(&agreed, asked, |_| false).added.is_empty(),
@@ -416,6 +419,8 @@ pub(crate) fn replace(row: &mut PluginRow, manifest: String) {
     }
     // A package that waited is dropped: a person must not agree to an older one than the one that serves.
     row.waiting_sha256 = None;
+    // Not before: what a removed plugin kept is forgotten in time, also when packages are only sent.
+    row.removed_at = None;
     row.serving_sha256 = Some(manifest);
     if row.state != PluginState::Disabled {
         (row.state, row.reason) = (PluginState::Active, None);
@@ -428,7 +433,6 @@ fn stand(row: &mut PluginRow, version: &VersionRow) {
     let is_new = matches!(row.state, PluginState::Received | PluginState::Rejected | PluginState::Removed);
     if is_new {
         (row.serving_sha256, row.before_sha256, row.waiting_sha256) = (None, None, None);
-        row.removed_at = None;
     }
     match version.state {
         PluginState::AwaitingConsent => {
@@ -468,12 +472,33 @@ pub(crate) async fn forget_others(tx: &mut Tx, row: &PluginRow) -> Result<(), Er
     Ok(installed_packages::keep_only(tx, &row.plugin_id, &wanted).await?)
 }
 
-/// Binds the id to the key of a package that a person agreed to. Its own entries are in the audit log.
-pub(crate) async fn bind(tx: &mut Tx, app: &App, package: &Verified, ground: &Ground) -> Result<(), Error> {
+/// Binds the id to the key of a package that a person agreed to. Its own entries are in the audit log. Returns what the id was
+/// bound to before.
+pub(crate) async fn bind(
+    tx: &mut Tx,
+    app: &App,
+    package: &Verified,
+    ground: &Ground,
+) -> Result<Binding, Error> {
     let now = app.clock.now();
-    bind_in(tx, package, ground, now, |held: &Binding| may_serve(package, held, ground)).await?;
+    let held = bind_in(tx, package, ground, now, |held: &Binding| may_serve(package, held, ground)).await?;
     packages::mark_audited(tx, package.manifest_sha256(), now).await?;
-    Ok(())
+    Ok(held)
+}
+
+/// Forgets what a plugin kept and was given where the package that serves from now on is of another publisher than the one
+/// that served last: organizations gave it to that publisher. Its packages are not put back.
+pub(crate) async fn hand_over(
+    tx: &mut Tx,
+    row: &mut PluginRow,
+    held: &Binding,
+    version: &VersionRow,
+) -> Result<(), Error> {
+    if held.publisher == version.publisher {
+        return Ok(());
+    }
+    row.before_sha256 = None;
+    Ok(plugins::begin_anew(tx, row.id, &version.version).await?)
 }
 
 /// Names what is agreed to: this package, and everything that it may do.

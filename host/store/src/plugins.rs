@@ -49,6 +49,7 @@ pub struct PluginRow {
     pub revision: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// When it was removed. It stays when a package is sent again, until one is agreed to: what it kept has its end by this.
     pub removed_at: Option<Timestamp>,
 }
 
@@ -317,6 +318,15 @@ pub async fn forget_bindings(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
     triggers::forget(tx, plugin, None).await?;
     timers::forget(tx, plugin, None).await?;
     Ok(())
+}
+
+/// Forgets all that the packages of a plugin were given and kept, in every organization. From then on it begins anew with this
+/// version.
+pub async fn begin_anew(tx: &mut Tx, plugin: PluginUid, version: &str) -> Result<()> {
+    // Calls that write values hold the row of their organization: without these rows none writes any more.
+    forget_bindings(tx, plugin).await?;
+    storage::begin_anew(tx, plugin, version).await?;
+    values::forget_all(tx, plugin).await
 }
 
 #[cfg(test)]

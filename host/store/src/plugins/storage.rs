@@ -78,6 +78,25 @@ pub async fn open(tx: &mut Tx, keeper: Keeper, version: &str) -> Result<StorageR
     of(keeper).one(tx).await?.ok_or_else(|| sqlx::Error::RowNotFound.into())
 }
 
+/// Makes every storage of a plugin an empty one in the form of a version. Its number is new: a call that began before finds
+/// nothing and writes nothing.
+pub(super) async fn begin_anew(tx: &mut Tx, plugin: PluginUid, version: &str) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_storage
+        SET version = $2, migrated_to = NULL, generation = last_generation + 1, last_generation = last_generation + 1,
+            draft_generation = NULL, kept_version = NULL, kept_migrated_to = NULL, kept_generation = NULL,
+            kept_until = NULL, sweep_at = NULL
+        WHERE plugin_uid = $1"
+        )
+        .bind(plugin)
+        .bind(version)
+    );
+    Ok(())
+}
+
 /// Whether anything is stored that has not expired.
 pub async fn is_empty(tx: &mut Tx, of: Generation, now: Timestamp) -> Result<bool> {
     let found: Option<i64> = on!(tx, conn => sqlx::query_scalar("

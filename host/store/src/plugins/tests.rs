@@ -219,6 +219,8 @@ on_both! {
         let removed = PluginRow { state: PluginState::Removed, removed_at: Some(now), ..row.clone() };
         update(&mut tx, &removed, now).await.unwrap();
         assert_eq!(values::forget_removed(&mut tx, now, 10).await.unwrap(), 0, "not yet");
+        let sent_again = PluginRow { state: PluginState::AwaitingConsent, ..removed };
+        update(&mut tx, &sent_again, now).await.unwrap();
         assert_eq!(values::forget_removed(&mut tx, later, 2).await.unwrap(), 2, "some at a time");
         assert_eq!(values::forget_removed(&mut tx, later, 10).await.unwrap(), 1);
 
@@ -227,6 +229,35 @@ on_both! {
         assert_eq!(values::note_emitted(&mut tx, in_a, &keys(&["k", "l"]), later).await.unwrap(), ["l"]);
         assert_eq!(values::note_emitted(&mut tx, in_b, &keys(&["k"]), now).await.unwrap(), ["k"]);
         assert_eq!(values::trim_emitted(&mut tx, later, 10).await.unwrap(), 2);
+    }
+
+    async fn a_plugin_that_begins_anew_has_nothing_of_before(db) {
+        let world = World::new(&db, "a").await;
+        let (row, other) = (plugin(&world.clock, "acme-one"), plugin(&world.clock, "acme-two"));
+        let (keeper, now) = (Keeper { org: world.org, plugin: row.id }, world.clock.now());
+        let theirs = Generation { keeper: Keeper { plugin: other.id, ..keeper }, number: 0 };
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        insert(&mut tx, &other).await.unwrap();
+        organizations::set(&mut tx, &switched(&world, &row, true)).await.unwrap();
+        storage::open(&mut tx, keeper, "1.0.0").await.unwrap();
+        let draft = storage::begin(&mut tx, keeper, now).await.unwrap().last_generation;
+        for of in [Generation { keeper, number: 0 }, Generation { keeper, number: draft }, theirs] {
+            values::put(&mut tx, of, &[value("a", b"x", None)], now).await.unwrap();
+        }
+        values::note_emitted(&mut tx, keeper, &["k".to_owned()], now).await.unwrap();
+
+        begin_anew(&mut tx, row.id, "2.0.0").await.unwrap();
+        let stored = storage::find(&mut tx, keeper).await.unwrap().unwrap();
+        assert_eq!((stored.version.as_str(), stored.migrated_to, stored.draft_generation), ("2.0.0", None, None));
+        assert!(stored.generation > draft, "no number is given twice");
+        for number in 0..=stored.generation {
+            let left = names(&mut tx, Generation { keeper, number }, ("", None), 9, now).await.unwrap();
+            assert_eq!(left, Vec::<String>::new(), "generation {number}");
+        }
+        assert_eq!(organizations::find(&mut tx, world.org, row.id).await.unwrap(), None);
+        assert_eq!(values::note_emitted(&mut tx, keeper, &["k".to_owned()], now).await.unwrap(), ["k"]);
+        assert_eq!(names(&mut tx, theirs, ("", None), 9, now).await.unwrap(), ["a"], "of another plugin");
     }
 
     async fn a_draft_takes_the_place_of_the_storage_and_what_was_there_is_kept(db) {

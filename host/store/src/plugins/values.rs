@@ -167,7 +167,7 @@ pub async fn forget_expired(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
     ))
 }
 
-/// Forgets values of plugins that were removed before this time and not installed again.
+/// Forgets values of plugins that were removed before this time, and of which no package was agreed to since.
 pub async fn forget_removed(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
     let forgotten = affected!(
         tx,
@@ -176,7 +176,7 @@ pub async fn forget_removed(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
         DELETE FROM plugin_value WHERE (org_id, plugin_uid, generation, name) IN (
             SELECT v.org_id, v.plugin_uid, v.generation, v.name FROM plugin_value v
             JOIN plugin p ON p.id = v.plugin_uid
-            WHERE p.state = 'removed' AND p.removed_at < $1
+            WHERE p.removed_at < $1
             ORDER BY v.org_id, v.plugin_uid, v.generation, v.name LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
@@ -188,12 +188,19 @@ pub async fn forget_removed(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
             tx,
             sqlx::query(
                 "DELETE FROM plugin_storage WHERE plugin_uid IN (
-                    SELECT p.id FROM plugin p WHERE p.state = 'removed' AND p.removed_at < $1)"
+                    SELECT p.id FROM plugin p WHERE p.removed_at < $1)"
             )
             .bind(before)
         );
     }
     Ok(forgotten)
+}
+
+/// Forgets all values of a plugin, whether they expired or not, and the keys of its events.
+pub(super) async fn forget_all(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
+    affected!(tx, sqlx::query("DELETE FROM plugin_value WHERE plugin_uid = $1").bind(plugin));
+    affected!(tx, sqlx::query("DELETE FROM plugin_emitted WHERE plugin_uid = $1").bind(plugin));
+    Ok(())
 }
 
 /// Notes keys of events, each given once. Returns those that the plugin had not given before in this organization: events
