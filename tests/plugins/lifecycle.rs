@@ -1,5 +1,6 @@
 //! Disabled and enabled, rolled back, in quarantine and released, removed.
 
+use heddle_core::Role;
 use serde_json::{Value, json};
 
 use super::{
@@ -180,11 +181,18 @@ on_both! {
 on_both! {
     async fn a_plugin_that_cannot_be_loaded_is_absent_with_its_reason(database: Database) {
         let mut lab = Lab::in_use(database).await;
+        lab.member(Role::OrgAdmin, "olga").await;
         lab.keys.trust(&[]);
         lab.restart().await;
         let shown = plugin(&lab.api).await;
         assert_eq!(shown["state"], "active", "what the database says");
         assert!(shown["behind"].as_str().unwrap().contains("trusted"), "{shown}");
+        // The reason is the operator's: it may name files of the server.
+        let admin = lab.server.log_in("olga").await;
+        let all = admin.get("/plugins").await.expect_status(200).body;
+        for seen in [plugin(&admin).await, all["items"][0].clone()] {
+            assert_eq!(seen["behind"], "it does not serve in this process now; a super_admin sees why", "{seen}");
+        }
         let gone = json!({ "operation_id": "plugin.scripted.look", "params": {} });
         assert_eq!(lab.api.post("/actions", &gone).await.status, 422);
         lab.keys.trust(&[lab.keys.acme.trusted()]);
@@ -247,7 +255,7 @@ on_both! {
 on_both! {
     async fn a_connection_whose_author_is_gone_says_so_when_the_plugin_is_back(database: Database) {
         let lab = Lab::in_use(database).await;
-        let author = lab.member(heddle_core::Role::OrgAdmin, "olga").await;
+        let author = lab.member(Role::OrgAdmin, "olga").await;
         let used = uses_plugin(&author).await;
         let me = author.get("/auth/me").await.expect_status(200).body;
         change(&lab.api, "disable").await.expect_status(200);

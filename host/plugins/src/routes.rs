@@ -229,7 +229,7 @@ async fn list(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Lis
     let all = Index::of(&app).all();
     let there = all.values().filter(|known| live(Some(known.row.clone())).is_ok());
     let view = |known: &std::sync::Arc<crate::index::Known>| {
-        View::of(&app, &known.row, known.current.as_ref(), enabled.contains(&known.row.id))
+        View::of(&app, &caller, &known.row, known.current.as_ref(), enabled.contains(&known.row.id))
     };
     Ok(Answer(List { items: there.map(view).collect() }))
 }
@@ -241,7 +241,7 @@ async fn get(State(app): State<SharedApp>, caller: Caller, At(path): At<On>) -> 
     drop(tx);
     let known = Index::of(&app).find(&path.plugin);
     let current = known.as_ref().and_then(|known| known.current.as_ref());
-    Ok(One(View::of(&app, &row, current, enabled)))
+    Ok(One(View::of(&app, &caller, &row, current, enabled)))
 }
 
 async fn remove(by: By, At(path): At<On>, if_match: IfMatch) -> Result<StatusCode, Error> {

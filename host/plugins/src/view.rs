@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use heddle_core::Timestamp;
 use heddle_core::operation::OperationKind;
 use heddle_core::plugin::PluginState;
+use heddle_core::{Role, Timestamp};
 use heddle_fabric::provided::kind_of;
 use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
 use heddle_marketplace::Verified;
 use heddle_marketplace::grant::{Grant, Item, Risk};
 use heddle_marketplace::manifest::Manifest;
@@ -19,6 +20,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::turns::Turns;
+
+/// What organizations read of a plugin that is active and that this process does not serve.
+const NOT_SERVED: &str = "it does not serve in this process now; a super_admin sees why";
 
 /// The state of a package that was sent, or of a plugin that was changed.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -105,7 +109,7 @@ pub(crate) struct View {
     manifest_sha256: Option<String>,
     /// Another package waits for consent; what serves goes on meanwhile.
     is_update_waiting: bool,
-    /// Why this process does not serve it although it is active; null where it does.
+    /// Why this process does not serve it although it is active; null where it does. Only a `super_admin` reads the reason.
     behind: Option<String>,
     /// It is switched on in the caller's organization.
     enabled: bool,
@@ -193,6 +197,7 @@ impl View {
     /// `current` is the manifest of the package that counts, with its SHA-256.
     pub(crate) fn of(
         app: &App,
+        caller: &Caller,
         row: &PluginRow,
         current: Option<&(String, Arc<Manifest>)>,
         enabled: bool,
@@ -208,7 +213,7 @@ impl View {
             version: manifest.map(|manifest| manifest.version.to_string()),
             manifest_sha256: current.map(|(sha256, _)| sha256.clone()),
             is_update_waiting: row.serving_sha256.is_some() && row.waiting_sha256.is_some(),
-            behind: Turns::of(app).behind(&row.plugin_id).filter(|_| row.state == PluginState::Active),
+            behind: behind(app, caller, row),
             enabled,
             actions: manifest.map(actions).unwrap_or_default(),
             permissions: manifest
@@ -229,6 +234,13 @@ impl View {
             tag: row.revision(),
         }
     }
+}
+
+/// Why this process does not serve a plugin that is active. The reason may name files and settings of the operator.
+fn behind(app: &App, caller: &Caller, row: &PluginRow) -> Option<String> {
+    let reason = Turns::of(app).behind(&row.plugin_id).filter(|_| row.state == PluginState::Active)?;
+    let is_operator = caller.require_unscoped_role(Role::SuperAdmin).is_ok();
+    Some(if is_operator { reason } else { NOT_SERVED.to_owned() })
 }
 
 fn actions(manifest: &Manifest) -> Vec<ActionView> {
