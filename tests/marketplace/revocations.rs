@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::registry::does;
 use super::{Lab, syncs};
 use crate::plugins::{act, change, entry, is_offered, plugin, send, told};
 use crate::support::on_both;
@@ -92,6 +93,51 @@ on_both! {
     }
 }
 
+/// Revokes the versions of the plugin below this one.
+async fn revoke_below(lab: &Lab, version: &str, action: &str) {
+    let (home, versions) = (lab.registry.home(), format!("<{version}"));
+    does(&[
+        "revoke",
+        &home,
+        "--kind",
+        "plugin",
+        "--value",
+        "scripted",
+        "--versions",
+        &versions,
+        "--action",
+        action,
+        "--reason",
+        "it steals",
+    ]);
+    does(&["timestamp", &home, "--key", &lab.registry.key("timestamp")]);
+    syncs(&lab.api, "updated").await;
+}
+
+on_both! {
+    async fn a_mended_version_of_what_is_revoked_is_off_until_a_person_enables_it(database: Database) {
+        let lab = Lab::start(database).await;
+        lab.in_use().await;
+        for (mended, action, stands) in [("1.1.0", "disable", "disabled"), ("1.2.0", "kill", "quarantined")] {
+            revoke_below(&lab, mended, action).await;
+            assert_eq!(plugin(&lab.api).await["state"], stands);
+            lab.registry.add(&lab.package(mended));
+            syncs(&lab.api, "updated").await;
+            let update = lab.api.post("/marketplace/plugins/scripted/update", &json!({})).await;
+            let update = update.expect_status(201).body;
+            let shown = plugin(&lab.api).await;
+            let why = "it was switched off before this version was installed; enable it to use it";
+            for one in [&update, &shown] {
+                let found = (&one["version"], &one["state"], &one["reason"]);
+                assert_eq!(found, (&json!(mended), &json!("disabled"), &json!(why)), "{action}: {one}");
+            }
+            assert!(!is_offered(&lab.api).await, "{action}");
+            assert_eq!(change(&lab.api, "enable").await.expect_status(200).body["version"], mended);
+            assert!(is_offered(&lab.api).await, "{action}");
+        }
+    }
+}
+
 on_both! {
     async fn what_waits_for_consent_waits_no_longer_once_it_is_revoked(database: Database) {
         let lab = Lab::start(database).await;
@@ -123,11 +169,7 @@ on_both! {
         lab.registry.add(&lab.package("1.1.0"));
         syncs(&lab.api, "updated").await;
         lab.api.post("/marketplace/plugins/scripted/update", &json!({})).await.expect_status(201);
-        let home = lab.registry.home();
-        let revoke = ["revoke", &home, "--kind", "plugin", "--value", "scripted", "--versions", "<1.1.0", "--action", "block", "--reason", "it steals"];
-        crate::marketplace::registry::does(&revoke);
-        crate::marketplace::registry::does(&["timestamp", &home, "--key", &lab.registry.key("timestamp")]);
-        syncs(&lab.api, "updated").await;
+        revoke_below(&lab, "1.1.0", "block").await;
         let refused = change(&lab.api, "rollback").await.expect_status(409);
         assert_eq!(refused.error_type(), "package_revoked", "{}", refused.text);
         assert_eq!(plugin(&lab.api).await["version"], "1.1.0");

@@ -170,6 +170,17 @@ on_both! {
         change(&lab.api, "disable").await.expect_status(200);
         let sent = send(&lab.api, &lab.version("1.1.0")).await.expect_status(201).body;
         assert_eq!((&sent["version"], &sent["state"]), (&json!("1.1.0"), &json!("disabled")), "{sent}");
-        assert_eq!(change(&lab.api, "enable").await.expect_status(200).body["version"], "1.1.0");
+        let why = "it was switched off before this version was installed; enable it to use it";
+        assert_eq!((&sent["reason"], &plugin(&lab.api).await["reason"]), (&json!(why), &json!(why)));
+        let back = change(&lab.api, "rollback").await.expect_status(200).body;
+        assert_eq!((&back["version"], &back["state"]), (&json!("1.0.0"), &json!("disabled")), "{back}");
+        let why = "it was switched off before this version was put back; enable it to use it";
+        assert_eq!((&back["reason"], &plugin(&lab.api).await["reason"]), (&json!(why), &json!(why)));
+        // So does one that a person agrees to.
+        send(&lab.api, &lab.version("2.0.0")).await.expect_status(201);
+        let agreed = agree(&lab.api).await;
+        assert!(agreed["state"] == "disabled" && agreed["reason"].as_str().unwrap().contains("installed"), "{agreed}");
+        assert_eq!(change(&lab.api, "enable").await.expect_status(200).body["version"], "2.0.0");
+        assert_eq!(plugin(&lab.api).await["reason"], Value::Null);
     }
 }

@@ -12,7 +12,7 @@ use heddle_store::plugins::{self, PluginRow, VersionRow};
 use heddle_store::{Tx, catalogs, installed_packages};
 use serde_json::json;
 
-use crate::install::{forget_others, supersede};
+use crate::install::{forget_others, supersede, take_place};
 use crate::revoke::judge;
 use crate::service::{apply, load};
 use crate::transition::{Actor, Change, Subject, record};
@@ -172,22 +172,20 @@ pub(crate) async fn roll_back(
     let from = serving_version(&mut tx, &row).await?;
     let before = row.clone();
     row.serving_sha256 = row.before_sha256.take();
-    // Where the newer package failed too often, the older one begins anew.
-    if row.state == PluginState::Quarantined {
-        (row.state, row.reason) = (PluginState::Active, None);
-    }
+    take_place(&mut row, "it was switched off before this version was put back; enable it to use it");
     let row = plugins::update(&mut tx, &row, app.clock.now()).await?;
     supersede(&mut tx, &before, &row, PluginState::RolledBack).await?;
-    plugins::set_version_state(&mut tx, &target.manifest_sha256, row.state, None).await?;
+    plugins::set_version_state(&mut tx, &target.manifest_sha256, row.state, row.reason.as_deref()).await?;
     forget_others(&mut tx, &row).await?;
     tell(&mut tx, by, &row, &from, &Change::between(Some(before.state), PluginState::RolledBack)).await?;
     let change = Change {
+        reason: row.reason.as_deref(),
         detail: json!({ "replaces_version": from.version, "replaces_manifest_sha256": from.manifest_sha256 }),
         ..Change::between(Some(target.state), row.state)
     };
     tell(&mut tx, by, &row, &target, &change).await?;
     tx.commit().await?;
-    let outcome = Outcome::of(&row, &VersionRow { state: row.state, reason: None, ..target });
+    let outcome = Outcome::of(&row, &VersionRow { state: row.state, reason: row.reason.clone(), ..target });
     apply(app, &mut seen, plugin, Some(ready)).await?;
     Ok(outcome)
 }

@@ -114,10 +114,11 @@ pub(crate) async fn agree_to(
     hand_over(&mut tx, &mut row, &held, &version).await?;
     let row = plugins::update(&mut tx, &row, app.clock.now()).await?;
     supersede(&mut tx, &before, &row, PluginState::Checked).await?;
-    plugins::set_version_state(&mut tx, &waiting, row.state, None).await?;
+    plugins::set_version_state(&mut tx, &waiting, row.state, row.reason.as_deref()).await?;
     agree(&mut tx, Actor::Person(by), &row, &version, &asked).await?;
     forget_others(&mut tx, &row).await?;
     let change = Change {
+        reason: row.reason.as_deref(),
         detail: json!({
             "replaces_manifest_sha256": before.serving_sha256, "grant_hash": grant_hash,
             "replaces_publisher": held.publisher, "publisher": version.publisher,
@@ -126,7 +127,7 @@ pub(crate) async fn agree_to(
     };
     tell(&mut tx, by, &row, &version, &change).await?;
     tx.commit().await?;
-    let outcome = Outcome::of(&row, &VersionRow { state: row.state, reason: None, ..version });
+    let outcome = Outcome::of(&row, &VersionRow { state: row.state, reason: row.reason.clone(), ..version });
     apply(app, &mut seen, plugin, Some(ready)).await?;
     Ok(outcome)
 }

@@ -29,7 +29,7 @@ use heddle_store::{Tx, catalogs};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::revoke::judge;
+use crate::revoke::{is_withdrawn, judge};
 use crate::service::apply;
 use crate::transition::{Actor, Change, Subject, noted, record};
 use crate::turns::Turns;
@@ -260,7 +260,7 @@ impl New<'_> {
         let is_agreed = version.state == PluginState::Active;
         if is_agreed {
             // One that is switched off stays so with its new package.
-            version.state = row.state;
+            (version.state, version.reason) = (row.state, row.reason.clone());
         }
         plugins::put_version(&mut tx, &version).await?;
         let row = plugins::update(&mut tx, &row, now).await?;
@@ -412,7 +412,7 @@ impl New<'_> {
     }
 }
 
-/// Makes a package the one that serves. A plugin that was switched off stays so; one that failed too often may try again.
+/// Makes a package the one that serves when the plugin is active.
 pub(crate) fn replace(row: &mut PluginRow, manifest: String) {
     if row.serving_sha256.as_ref() != Some(&manifest) {
         row.before_sha256 = row.serving_sha256.take();
@@ -422,9 +422,15 @@ pub(crate) fn replace(row: &mut PluginRow, manifest: String) {
     // Not before: what a removed plugin kept is forgotten in time, also when packages are only sent.
     row.removed_at = None;
     row.serving_sha256 = Some(manifest);
-    if row.state != PluginState::Disabled {
-        (row.state, row.reason) = (PluginState::Active, None);
-    }
+    take_place(row, "it was switched off before this version was installed; enable it to use it");
+}
+
+/// How a plugin stands with a package that takes the place of another: off, for this reason, where a person switched the plugin
+/// off or a catalogue revoked what served, until a person enables it. One that failed too often may try again.
+pub(crate) fn take_place(row: &mut PluginRow, reason: &str) {
+    let is_off = row.state == PluginState::Disabled || is_withdrawn(row);
+    (row.state, row.reason) =
+        if is_off { (PluginState::Disabled, Some(reason.to_owned())) } else { (PluginState::Active, None) };
 }
 
 /// How the plugin stands with this package.

@@ -18,6 +18,9 @@ use crate::service::{Prepared, take_over};
 use crate::transition::{Actor, Change, Subject, record};
 use crate::turns::Turns;
 
+/// What the reason of a plugin begins with that a catalogue took out of service.
+const REVOKED: &str = "revoked by the catalogue: ";
+
 /// Writes how plugins stand after these revocations, in the transaction that stores them. Returns the ids of those that stand
 /// otherwise than before; [`take_up`] puts that into effect, and every other process follows.
 pub async fn revoke(tx: &mut Tx, actor: Actor<'_>, revoked: &[Revocation]) -> Result<Vec<String>, Error> {
@@ -48,6 +51,12 @@ pub async fn revoke(tx: &mut Tx, actor: Actor<'_>, revoked: &[Revocation]) -> Re
         }
     }
     Ok(changed)
+}
+
+/// Whether a catalogue took the plugin out of service, and no person has looked at it since.
+pub(crate) fn is_withdrawn(row: &PluginRow) -> bool {
+    matches!(row.state, PluginState::Disabled | PluginState::Quarantined)
+        && row.reason.as_deref().is_some_and(|reason| reason.starts_with(REVOKED))
 }
 
 /// Refuses a package that may not serve from now on, in the transaction that writes that it does, which holds the gate. What is blocked goes on where it serves, and is not put back where it does not.
@@ -97,7 +106,7 @@ async fn withdraw(
     version: &VersionRow,
     revocation: &Revocation,
 ) -> Result<(), Error> {
-    let reason = format!("revoked by the catalogue: {}", revocation.reason);
+    let reason = format!("{REVOKED}{}", revocation.reason);
     let manifest = Some(&version.manifest_sha256);
     let (from, to) = if row.waiting_sha256.as_ref() == manifest {
         row.waiting_sha256 = None;
