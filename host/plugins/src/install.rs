@@ -146,7 +146,8 @@ async fn vouch(actor: Actor<'_>, opened: &Opened, version: &VersionRow) -> Resul
         return Ok(());
     }
     let mut tx = actor.app().db.write().await?;
-    plugins::put_version(&mut tx, &VersionRow { origin: opened.origin, ..version.clone() }).await?;
+    // The rest of the row may have changed since it was read.
+    plugins::set_version_origin(&mut tx, &version.manifest_sha256, opened.origin).await?;
     opened.keep_keys(&mut tx, actor.app(), actor.name()).await?;
     Ok(tx.commit().await?)
 }

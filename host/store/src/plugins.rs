@@ -227,6 +227,17 @@ pub async fn set_version_state(
     Ok(())
 }
 
+/// Writes where a package comes from, and nothing else of it.
+pub async fn set_version_origin(tx: &mut Tx, manifest_sha256: &str, origin: PackageOrigin) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE plugin_version SET origin = $2 WHERE manifest_sha256 = $1")
+            .bind(manifest_sha256)
+            .bind(origin)
+    );
+    Ok(())
+}
+
 /// The package with this SHA-256 of its manifest.
 pub async fn find_version(tx: &mut Tx, manifest_sha256: &str) -> Result<Option<VersionRow>> {
     Select::new("SELECT v.*", "FROM plugin_version v")

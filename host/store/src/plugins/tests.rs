@@ -97,6 +97,10 @@ on_both! {
         set_version_state(&mut tx, "aa", PluginState::Active, Some("why")).await.unwrap();
         let found = find_version(&mut tx, "aa").await.unwrap().unwrap();
         assert_eq!((found.state, found.reason.as_deref()), (PluginState::Active, Some("why")));
+        assert_eq!(found.origin, PackageOrigin::Catalog);
+        set_version_origin(&mut tx, "aa", PackageOrigin::Upload).await.unwrap();
+        let moved = VersionRow { origin: PackageOrigin::Upload, ..found };
+        assert_eq!(find_version(&mut tx, "aa").await.unwrap(), Some(moved), "and nothing else");
         assert_eq!(current_versions(&mut tx).await.unwrap().len(), 1, "the one that waits");
 
         let grant = GrantRow {
