@@ -228,6 +228,10 @@ pub enum CallError {
     Host(String),
 }
 
+/// Code of the fault of a call that the host cut, because the component was taken out of service at once. No component
+/// answers it.
+pub const OUT_OF_SERVICE: &str = "out-of-service";
+
 impl CallError {
     /// Logs the cause, which no caller sees.
     pub(crate) fn host(cause: String) -> Self {

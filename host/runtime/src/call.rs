@@ -17,7 +17,7 @@ use wasmtime_wasi::filesystem::WasiFilesystemCtx;
 
 use crate::admission::{Admission, OfComponent};
 use crate::apart::{Apart, LIGHT_CPU};
-use crate::api::{CallError, SecretBook, TrapClass, Urgency};
+use crate::api::{CallError, OUT_OF_SERVICE, SecretBook, TrapClass, Urgency};
 use crate::bindings::heddle::common::types;
 use crate::breaker::{Blame, Breaker, Verdict};
 use crate::convert::{self, Unfit};
@@ -348,7 +348,7 @@ impl Shared {
         let Some(ending) = class else {
             return match report.end {
                 End::Answer(answer) => (Ok(answer), sound),
-                End::Fault(fault) => (Err(CallError::Fault(convert::fault(fault))), sound),
+                End::Fault(fault) => (Err(CallError::Fault(answered(convert::fault(fault)))), sound),
                 End::Unfit(_) | End::Error(_) | End::Wall => unreachable!("these have a class"),
             };
         };
@@ -397,7 +397,14 @@ impl Shared {
 fn out_of_service(component: &Component) -> CallError {
     let manifest = &component.facts.manifest;
     let message = format!("{} {} was taken out of service at once", manifest.kind.as_str(), manifest.id);
-    CallError::Fault(Fault::new(FaultKind::Denied, message).with_code("out-of-service"))
+    CallError::Fault(Fault::new(FaultKind::Denied, message).with_code(OUT_OF_SERVICE))
+}
+
+/// A fault that the component answered. It does not have the code of a call that was cut: such calls are made again as often
+/// as it takes.
+fn answered(mut fault: Fault) -> Fault {
+    fault.code = fault.code.filter(|code| code != OUT_OF_SERVICE);
+    fault
 }
 
 /// Says how many refusals of a call the log does not have.
@@ -433,4 +440,16 @@ fn backtrace<R>(end: &End<R>) -> String {
     let names: Vec<&str> =
         trace.frames().iter().take(16).map(|frame| frame.func_name().unwrap_or("<unknown>")).collect();
     names.join(" < ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_component_answers_that_it_was_cut() {
+        let fault = |code: &str| answered(Fault::new(FaultKind::Denied, "no").with_code(code)).code;
+        assert_eq!(fault(OUT_OF_SERVICE), None);
+        assert_eq!(fault("scope").as_deref(), Some("scope"));
+    }
 }

@@ -39,8 +39,8 @@ pub use adapter::Adapter;
 pub use apart::LIGHT_BYTES;
 pub use api::{
     Answer, Call, CallError, Credential, FileBook, FileContent, FileHead, FileSink, FileStream, Filling,
-    GivenEvent, HookAnswer, HookRequest, KeptFile, SecretBook, SentCall, Target, TrapClass, Urgency, Vault,
-    VaultError,
+    GivenEvent, HookAnswer, HookRequest, KeptFile, OUT_OF_SERVICE, SecretBook, SentCall, Target, TrapClass,
+    Urgency, Vault, VaultError,
 };
 pub use breaker::Standing as BreakerStanding;
 pub use call::Provenance;

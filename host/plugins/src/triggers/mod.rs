@@ -23,7 +23,7 @@ use heddle_core::{ConnectionId, OrgId, id_of_digest};
 use heddle_kernel::app::App;
 use heddle_kernel::http::rate_limit::{self, Limit, Rate};
 use heddle_kernel::metrics::RateWindow;
-use heddle_runtime::CallError;
+use heddle_runtime::{CallError, OUT_OF_SERVICE};
 use heddle_store::plugins::PluginUid;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
@@ -129,9 +129,15 @@ async fn take_call(app: &App, callee: &Callee) -> bool {
     rate_limit::take_one(app, Limit { key, rate: RATE }, RateWindow::Ingest).await.is_ok()
 }
 
-/// Whether the plugin was not called at all: others have all places, or it failed too often.
+/// Whether this counts as no call: others have all places, the plugin failed too often, or the call was cut because the
+/// package was taken out of service. It waits like what finds the plugin in quarantine.
 fn is_unmade(error: &CallError) -> bool {
-    matches!(error, CallError::Overload | CallError::Suspended { .. })
+    matches!(error, CallError::Overload | CallError::Suspended { .. }) || is_cut(error)
+}
+
+/// Whether the host cut the call. What it was about is for the package that serves next.
+fn is_cut(error: &CallError) -> bool {
+    matches!(error, CallError::Fault(fault) if fault.code.as_deref() == Some(OUT_OF_SERVICE))
 }
 
 /// How long after a failed attempt the next one comes.
@@ -143,12 +149,14 @@ fn pause(attempts: i64) -> TimeDelta {
 /// Whether a call that failed so would fail again.
 pub(crate) fn is_final(error: &CallError) -> bool {
     use FaultKind::{Conflict, Denied, Invalid, NotFound, Unsupported};
-    matches!(error, CallError::Fault(fault) if matches!(fault.kind, Conflict | Denied | Invalid | NotFound | Unsupported))
+    let lasts = |kind: FaultKind| matches!(kind, Conflict | Denied | Invalid | NotFound | Unsupported);
+    matches!(error, CallError::Fault(fault) if lasts(fault.kind)) && !is_cut(error)
 }
 
 #[cfg(test)]
 mod tests {
     use heddle_core::Clock;
+    use heddle_core::fault::Fault;
 
     use super::*;
 
@@ -174,6 +182,18 @@ mod tests {
         assert!(occasions.place(key(org, 1)).is_none(), "it is called for that already");
         places.retain(|place| place.key.org != org);
         assert!(occasions.place(key(org, 0)).is_some());
+    }
+
+    #[test]
+    fn what_was_cut_was_not_made_and_comes_again() {
+        let fault = |kind, code: &str| CallError::Fault(Fault::new(kind, "no").with_code(code));
+        let cut = fault(FaultKind::Denied, OUT_OF_SERVICE);
+        assert_eq!((is_final(&cut), is_unmade(&cut)), (false, true));
+        let refused = fault(FaultKind::Denied, "effect");
+        assert_eq!((is_final(&refused), is_unmade(&refused)), (true, false));
+        let failed = fault(FaultKind::Generic, "effect");
+        assert_eq!((is_final(&failed), is_unmade(&failed)), (false, false));
+        assert_eq!((is_final(&CallError::Overload), is_unmade(&CallError::Overload)), (false, true));
     }
 
     #[test]
