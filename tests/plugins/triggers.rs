@@ -116,6 +116,29 @@ on_both! {
 }
 
 on_both! {
+    async fn what_a_repeated_call_asks_for_is_staged_whatever_was_asked_before(database: Database) {
+        let watch = Watch::start(database, json!({})).await;
+        let api = &watch.api;
+        let router = start_router().await;
+        let controller = register(api, &router.url(), ROUTER_PASSWORD).await;
+        let rule = |name: &str| json!({
+            "controller_id": controller["id"],
+            "payload": { "name": name, "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT" },
+        });
+        // The first call stages one and is stopped; the second knows that, and asks for the other one alone.
+        switch(api, true, json!({ "stage": rule("Plugin-first"), "stage-next": rule("Plugin-second") })).await;
+        let stage = json!({ "operation_id": "openwrt.firewall.rule.create", "params": rule("By-person") });
+        assert_eq!(api.post("/actions", &stage).await.expect_status(201).body["success"], true);
+        until(api, |log| !names(log, "restage").is_empty()).await;
+        let changes = api.get("/gateway-vpn/changes").await.expect_status(200).body;
+        assert_eq!(changes["total"], 3, "one of the person, two of the plugin: {changes}");
+        for name in ["Plugin-first", "Plugin-second"] {
+            assert!(changes.to_string().contains(name), "{name}: {changes}");
+        }
+    }
+}
+
+on_both! {
     async fn a_trigger_that_starts_a_connection_that_calls_it_is_no_loop(database: Database) {
         let watch = Watch::start(database, json!({})).await;
         let api = &watch.api;

@@ -4,6 +4,7 @@
 
 mod acts;
 mod apply;
+mod asking;
 mod cancel;
 mod change_routes;
 pub mod declarations;

@@ -22,6 +22,7 @@ use heddle_store::controllers::ControllerTarget;
 use heddle_store::{Tx, organizations};
 use serde_json::{Value, json};
 
+use super::asking::Asking;
 use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
 use super::place::{self, Asked, Place};
@@ -121,13 +122,21 @@ pub(super) async fn stage(
 }
 
 /// Stages a change for a step of a run, as its author. It is idempotent: the same step gets the same change.
+///
+/// # Errors
+/// As for a request of a client, and a conflict where the step has staged something else before.
 pub async fn stage_for_run(
     app: &App,
     author: &Caller,
     run: RunStep,
     request: Request,
 ) -> Result<ChangeRow, Error> {
-    if let Some(row) = staged_by_run(app, author, &run).await? {
+    let asking = Asking {
+        controller: request.controller_id,
+        feature: request.feature.clone(),
+        operation: request.operation,
+    };
+    if let Some(row) = staged_by_run(app, author, &run, &asking).await? {
         return Ok(row);
     }
     let (place, adapter) = place_of(app, author, &request).await?;
@@ -139,15 +148,21 @@ pub async fn stage_for_run(
             Ok(row)
         }
         Err(Error::Conflict { kind: STAGED_ALREADY, .. }) => {
-            staged_by_run(app, author, &run).await?.ok_or(Error::NotFound("change"))
+            staged_by_run(app, author, &run, &asking).await?.ok_or(Error::NotFound("change"))
         }
         Err(error) => Err(error),
     }
 }
 
-async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Option<ChangeRow>, Error> {
+async fn staged_by_run(
+    app: &App,
+    author: &Caller,
+    run: &RunStep,
+    asking: &Asking,
+) -> Result<Option<ChangeRow>, Error> {
     let mut tx = app.db.single().await?;
-    Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
+    let staged = changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?;
+    staged.map(|row| asking.answered_by(row)).transpose()
 }
 
 /// Returns the place and its adapter, if the caller may see it and write there.

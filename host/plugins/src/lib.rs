@@ -4,6 +4,7 @@
 //! plugins are operations of the Fabric ([`operations`]), and run with the rights of the author of the step. What a plugin
 //! asks of the server comes through [`services`]. A plugin never writes to a device: it stages.
 
+mod calls;
 mod change;
 mod consent;
 mod declarations;

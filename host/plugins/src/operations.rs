@@ -1,7 +1,6 @@
 //! Actions and tools of plugins as operations of the Fabric.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -23,6 +22,7 @@ use heddle_store::plugins::organizations::{self, OrganizationRow};
 use heddle_store::plugins::values::Keeper;
 use serde_json::Value;
 
+use crate::calls::Calls;
 use crate::change::live;
 use crate::index::Index;
 use crate::storage;
@@ -54,7 +54,7 @@ pub(crate) struct Behalf {
     pub(crate) step: usize,
     pub(crate) connection: Option<ConnectionRow>,
     /// Operations that it has called: each has an idempotency key of its own.
-    pub(crate) calls: AtomicU32,
+    pub(crate) calls: Calls,
     /// Which values the plugin sees. Where they are its storage no longer, it writes none.
     pub(crate) generation: i64,
 }
@@ -77,7 +77,7 @@ impl Behalf {
             key: run_id.to_string(),
             step: 0,
             connection: None,
-            calls: AtomicU32::new(0),
+            calls: Calls::default(),
             generation,
         }
     }
@@ -91,7 +91,7 @@ impl Behalf {
             key: call.key.to_owned(),
             step: call.step,
             connection: call.connection.cloned(),
-            calls: AtomicU32::new(0),
+            calls: Calls::default(),
             generation,
         }
     }

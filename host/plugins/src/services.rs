@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
-use std::sync::atomic::Ordering;
 
 use heddle_core::OrgId;
 use heddle_core::event::NewEvent;
@@ -113,8 +112,7 @@ impl PluginServices for Services {
             );
             return Err(Fault::new(FaultKind::Denied, message).with_code("effect"));
         }
-        let number = behalf.calls.fetch_add(1, Ordering::Relaxed);
-        let key = format!("{}:{}:{number}", behalf.key, of.plugin);
+        let key = behalf.calls.key((behalf.key.as_str(), of.plugin), operation, &params);
         let call = StepCall {
             app,
             author: &behalf.author,

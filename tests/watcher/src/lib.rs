@@ -100,8 +100,7 @@ impl Plugin for Watcher {
                 _ => {}
             }
             if trigger == "restage" {
-                let params = host.settings()["stage"].clone();
-                host.call("openwrt.firewall.rule.create", &params)?;
+                restage(host)?;
             }
         }
         let names: Vec<String> = events.iter().map(name).collect();
@@ -146,6 +145,24 @@ fn is_second(host: &dyn Host, event: &Received) -> Result<bool, Fault> {
     }
     host.kv_set(&key, b"1", None)?;
     Ok(false)
+}
+
+/// Stages what the settings say. Where they say what comes next, the first call stages and stops, and the one that repeats it
+/// asks for the next one alone.
+fn restage(host: &dyn Host) -> Result<(), Fault> {
+    const RULE: &str = "openwrt.firewall.rule.create";
+    const DONE: &str = "staged-the-first";
+    let settings = host.settings();
+    let next = &settings["stage-next"];
+    if next.is_null() {
+        return host.call(RULE, &settings["stage"]).map(drop);
+    }
+    if host.kv_get(DONE)?.is_some() {
+        return host.call(RULE, next).map(drop);
+    }
+    host.call(RULE, &settings["stage"])?;
+    host.kv_set(DONE, b"1", None)?;
+    panic!("as it was told")
 }
 
 fn timer(written: &Value) -> Timer {
