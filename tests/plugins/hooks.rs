@@ -1,12 +1,16 @@
 //! Requests of others to plugins: proved, bounded, and of one organization.
 
+use std::time::Duration;
+
 use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::watcher::{HOOK_SECRET, Watch, log, switch, triggers};
+use super::watcher::{HOOK_SECRET, Watch, guest, install, log, manifest, switch, triggers, until};
+use super::{Keys, archive_of};
 use crate::fixtures::member;
-use crate::support::{Answer, Api, on_both};
+use crate::sandbox::device::Device;
+use crate::support::{Answer, Api, Process, on_both};
 
 struct Sent<'a> {
     path: &'a str,
@@ -16,23 +20,30 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Signs the request as the manifest says, and sends it.
-    async fn to(self, nobody: &Api) -> Answer {
+    /// Signs the request as the manifest says.
+    fn signed(&self, nobody: &Api) -> Api {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes()).unwrap();
         mac.update(format!("v0:{}:{}", self.time, self.body).as_bytes());
         let signature = format!("v0={}", hex::encode(mac.finalize().into_bytes()));
         let api = nobody.with("x-signature", &signature).with("x-time", &self.time.to_string());
-        let api = api.with("content-type", "text/plain").with("cookie", "a=b");
-        api.send("POST", self.path, Some(self.body.as_bytes().to_vec())).await
+        api.with("content-type", "text/plain").with("cookie", "a=b")
+    }
+
+    async fn to(self, nobody: &Api) -> Answer {
+        self.signed(nobody).send("POST", self.path, Some(self.body.as_bytes().to_vec())).await
     }
 }
 
+/// The path of a hook below the version.
+async fn path_of(api: &Api, name: &str) -> String {
+    let hooks = triggers(api).await["hooks"].clone();
+    let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap().clone();
+    hook["path"].as_str().unwrap().strip_prefix("/api/v1").unwrap().to_owned()
+}
+
 impl Watch {
-    /// The path of a hook below the version.
     async fn hook(&self, name: &str) -> String {
-        let hooks = triggers(&self.api).await["hooks"].clone();
-        let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == name).unwrap().clone();
-        hook["path"].as_str().unwrap().strip_prefix("/api/v1").unwrap().to_owned()
+        path_of(&self.api, name).await
     }
 
     fn seconds(&self) -> i64 {
@@ -79,6 +90,44 @@ on_both! {
             let text = watch.api.get(shown).await.expect_status(200).text;
             assert!(!text.contains(HOOK_SECRET), "{shown}");
         }
+    }
+}
+
+on_both! {
+    async fn a_signed_request_that_a_kill_ended_is_taken_again_and_then_no_more(database: Database) {
+        let (keys, device) = (Keys::new(), Device::start().await);
+        let (folder, options) = (tempfile::tempdir().unwrap(), keys.options());
+        let (mut process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
+        let mut manifest = manifest(&device.url());
+        manifest["capabilities"]["http"][0]["paths"] = json!(["/v1/**", "/slow"]);
+        install(&process.api, &archive_of(&manifest, guest(), &keys.acme)).await;
+        switch(&process.api, true, json!({})).await;
+        until(&process.api, |log| log.iter().any(|line| line.starts_with("configured"))).await;
+        give(&process.api, "signing-secret", HOOK_SECRET).await;
+        let path = path_of(&process.api, "answers").await;
+        let time = heddle_core::Clock::default().now().timestamp();
+        let sent = || Sent { path: &path, body: "slow-once", secret: HOOK_SECRET, time };
+        // The plugin waits for an answer without end, and the process is killed meanwhile.
+        let api = sent().signed(&process.api);
+        let sending = api.try_send("POST", &path, Some(b"slow-once".to_vec()));
+        let killing = async {
+            while !device.seen().iter().any(|seen| seen.path == "/slow") {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            process.kill();
+        };
+        let _ = tokio::join!(sending, killing);
+        process = Process::start(folder.path(), &database, &options).await.with_token(&token);
+        let mut again = sent().to(&process.api).await;
+        for _ in 0..90 {
+            if again.status != 503 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            again = sent().to(&process.api).await;
+        }
+        again.expect_status(200);
+        sent().to(&process.api).await.expect_status(409);
     }
 }
 

@@ -79,6 +79,40 @@ pub fn may_read(app: &App, caller: &Caller, event: EventType) -> bool {
 /// # Errors
 /// The database gives no answer, or this process has lost its place.
 pub async fn begin(app: &SharedApp, author: Caller, occasion: Occasion) -> Result<Begun, Error> {
+    match begin_with(app, author, occasion, None).await? {
+        Once::Begun(begun) => Ok(*begun),
+        Once::Before(_) => Err(Error::internal("the run of an occasion was not written")),
+    }
+}
+
+/// How work began that is done once.
+pub enum Once {
+    /// It is written as running.
+    Begun(Box<Begun>),
+    /// The same was begun before: how that stands.
+    Before(RunState),
+}
+
+/// The same for work that is done once under this key, of up to some hundred bytes. Where it was interrupted before, it is
+/// begun anew; so it is after [`Begun::let_again`].
+///
+/// # Errors
+/// As [`begin`].
+pub async fn begin_once(
+    app: &SharedApp,
+    author: Caller,
+    occasion: Occasion,
+    key: &str,
+) -> Result<Once, Error> {
+    begin_with(app, author, occasion, Some(key)).await
+}
+
+async fn begin_with(
+    app: &SharedApp,
+    author: Caller,
+    occasion: Occasion,
+    key: Option<&str>,
+) -> Result<Once, Error> {
     let term = app.membership.term()?;
     let mut run = crate::run::begin(app, &term, RunKind::Trigger, occasion.org, &author);
     run.chain = occasion.chain.clone();
@@ -89,12 +123,24 @@ pub async fn begin(app: &SharedApp, author: Caller, occasion: Occasion) -> Resul
         run.event_type = Some(event.event_type.to_string());
         run.event_seq = event.seq;
     }
+    run.run_key = key.map(str::to_owned);
     let in_flight = in_flight::take_for_occasion(app, run.org_id, run.id);
     let mut tx = app.db.write().await?;
-    runs::insert_all(&mut tx, std::slice::from_ref(&run)).await?;
+    if let Some(key) = key {
+        runs::forget_interrupted_key(&mut tx, key).await?;
+    }
+    if runs::insert_all(&mut tx, std::slice::from_ref(&run)).await? == 0 {
+        let before = match key {
+            Some(key) => runs::state_by_key(&mut tx, key).await?,
+            None => None,
+        };
+        // Where it cannot be seen, another process has written it a moment ago.
+        return Ok(Once::Before(before.unwrap_or(RunState::Running)));
+    }
     tx.commit().await?;
     let author = Caller { credential: Credential::Action(run.id), ..author };
-    Ok(Begun { run, author, occasion, term, began: Instant::now(), _in_flight: in_flight })
+    let begun = Begun { run, author, occasion, term, began: Instant::now(), _in_flight: in_flight };
+    Ok(Once::Begun(Box::new(begun)))
 }
 
 impl Begun {
@@ -125,6 +171,14 @@ impl Begun {
             () = self.term.over().cancelled() => None,
             done = work => Some(done),
         }
+    }
+
+    /// Has the same work begin again when it comes again: it was not done, or not to its end.
+    ///
+    /// # Errors
+    /// The database gives no answer.
+    pub async fn let_again(&self, tx: &mut Tx) -> Result<(), Error> {
+        Ok(runs::give_key_up(tx, self.run.id).await?)
     }
 
     /// Writes how it ended. False where the run is no longer of this process: then nothing that was done counts, and the

@@ -11,9 +11,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use heddle_core::operation::StepErrorCode;
+use heddle_core::operation::{RunState, StepErrorCode};
 use heddle_core::{OrgId, Timestamp};
-use heddle_fabric::occasion;
+use heddle_fabric::occasion::{self, Begun, Once};
 use heddle_fabric::operation::StepError;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::access::Access;
@@ -24,7 +24,7 @@ use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::metrics::RateWindow;
 use heddle_marketplace::plugin::{HookEncoding, HookScheme, HookSignature, SignedPart};
 use heddle_runtime::{HookAnswer, HookRequest};
-use heddle_store::plugins::values::{self, Keeper};
+use heddle_store::plugins::values::Keeper;
 use heddle_store::plugins::{PluginUid, organizations};
 use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
@@ -109,18 +109,13 @@ async fn receive(
         body: body.to_vec(),
         hook,
     };
-    let note = addressed.signature.timestamp.is_some().then(|| format!("hook {} {proof}", request.hook));
-    if let Some(note) = &note
-        && !is_first(&app, addressed.keeper, note).await?
-    {
-        return Err(Error::Conflict {
-            kind: "hook_replayed",
-            message: "this very request came before; sign another one".to_owned(),
-        });
-    }
+    let Keeper { org, plugin: uid } = addressed.keeper;
+    // A request with a signed time is served once.
+    let is_once = addressed.signature.timestamp.is_some();
+    let once = is_once.then(|| format!("hook:{org}:{uid}:{}:{proof}", request.hook));
     // A sender that does not wait for the answer does not undo what was begun.
     let inner = app.clone();
-    let task = app.tasks.spawn("plugins.hook", async move { call(&inner, &callee, request, note).await });
+    let task = app.tasks.spawn("plugins.hook", async move { call(&inner, &callee, request, once).await });
     Ok(response(task.await.map_err(Error::internal)??))
 }
 
@@ -179,14 +174,6 @@ fn proved(
     Some(hex::encode(given))
 }
 
-/// Whether a request with this proof comes for the first time. It is noted for a day, longer than any tolerance.
-async fn is_first(app: &SharedApp, keeper: Keeper, note: &str) -> Result<bool, Error> {
-    let mut tx = app.db.write().await?;
-    let fresh = values::note_emitted(&mut tx, keeper, &[note.to_owned()], app.clock.now()).await?;
-    tx.commit().await?;
-    Ok(!fresh.is_empty())
-}
-
 /// The headers that the plugin sees.
 fn shown(headers: &HeaderMap, signature: &HookSignature) -> Result<Vec<(String, String)>, Error> {
     let is_shown = |name: &str| !HIDDEN.contains(&name) && !name.eq_ignore_ascii_case(&signature.header);
@@ -204,18 +191,28 @@ fn shown(headers: &HeaderMap, signature: &HookSignature) -> Result<Vec<(String, 
     Ok(shown)
 }
 
-/// Calls the plugin, and writes how that ended. Where it failed in a way that may pass, the same request may come again.
+/// Calls the plugin, and writes how that ended. `once` names a request that is served once: its run has this key, for longer
+/// than any tolerance. Where the call was not made, failed in a way that may pass, or its end could not be written, the same
+/// request may come again; after a crash it may, too, once the run is known as interrupted.
 async fn call(
     app: &SharedApp,
     callee: &Callee,
     request: HookRequest,
-    note: Option<String>,
+    once: Option<String>,
 ) -> Result<HookAnswer, Error> {
     let occasion = callee.occasion(&request.hook, app.clock.new_id::<uuid::Uuid>().to_string());
-    let begun = occasion::begin(app, callee.author.clone(), occasion).await?;
+    let author = callee.author.clone();
+    let begun = match &once {
+        None => Box::new(occasion::begin(app, author, occasion).await?),
+        Some(key) => match occasion::begin_once(app, author, occasion, key).await? {
+            Once::Begun(begun) => begun,
+            Once::Before(state) => return Err(came_before(state)),
+        },
+    };
     let mut asked = callee.call(Behalf::of(&begun.step(app), callee.generation()), begun.request_id());
     asked.deadline = Some(DEADLINE);
     let Some(answered) = begun.during(callee.plugin.receive(&asked, request)).await else {
+        let_again(app, &begun).await;
         return Err(Error::Unavailable("the process has lost its place; try again".to_owned()));
     };
     let may_pass = answered.as_ref().is_err_and(|error| !is_final(error));
@@ -224,14 +221,54 @@ async fn call(
         Ok(_) => Ok(()),
         Err(error) => Err(StepError::new(StepErrorCode::AdapterError, error.to_string())),
     };
-    let mut tx = app.db.write().await?;
-    if begun.end(&mut tx, app, &result).await? {
-        if let Some(note) = note.filter(|_| may_pass) {
-            values::forget_emitted(&mut tx, callee.keeper, &note).await?;
-        }
-        tx.commit().await?;
+    let ended = end(app, &begun, &result, may_pass).await;
+    if !matches!(ended, Ok(true)) {
+        let_again(app, &begun).await;
     }
+    ended?;
     answered
+}
+
+/// Why a request is refused that came before.
+fn came_before(state: RunState) -> Error {
+    if state == RunState::Running {
+        return Error::Unavailable("this very request is being served; try again".to_owned());
+    }
+    Error::Conflict {
+        kind: "hook_replayed",
+        message: "this very request came before; sign another one".to_owned(),
+    }
+}
+
+/// Writes how a call ended; false where its run is no longer of this process.
+async fn end(
+    app: &SharedApp,
+    begun: &Begun,
+    result: &Result<(), StepError>,
+    may_pass: bool,
+) -> Result<bool, Error> {
+    let mut tx = app.db.write().await?;
+    if !begun.end(&mut tx, app, result).await? {
+        return Ok(false);
+    }
+    if may_pass {
+        begun.let_again(&mut tx).await?;
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Has the same request taken again. Where the database gives no answer, it is taken once the run is known as interrupted.
+async fn let_again(app: &SharedApp, begun: &Begun) {
+    let freed = async {
+        let mut tx = app.db.write().await?;
+        begun.let_again(&mut tx).await?;
+        tx.commit().await?;
+        Ok::<(), Error>(())
+    };
+    if let Err(error) = freed.await {
+        tracing::warn!(error = %error, "a request to a hook that was not served is not taken again yet");
+    }
 }
 
 /// Senders wait for the answer.

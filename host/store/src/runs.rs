@@ -545,6 +545,30 @@ pub async fn forget_key(tx: &mut Tx, key: &str, before: Timestamp) -> Result<()>
     Ok(())
 }
 
+/// Has a run give its key up: the same again is another run.
+pub async fn give_key_up(tx: &mut Tx, id: RunId) -> Result<()> {
+    affected!(tx, sqlx::query("UPDATE connection_run SET run_key = NULL WHERE id = $1").bind(id));
+    Ok(())
+}
+
+/// Gives the key of a run free that was interrupted: nothing is known of its end.
+pub async fn forget_interrupted_key(tx: &mut Tx, key: &str) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE connection_run SET run_key = NULL WHERE run_key = $1 AND state = 'interrupted'")
+            .bind(key)
+    );
+    Ok(())
+}
+
+/// How the run with this key stands.
+pub async fn state_by_key(tx: &mut Tx, key: &str) -> Result<Option<RunState>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("SELECT state FROM connection_run WHERE run_key = $1")
+        .bind(key)
+        .fetch_optional(conn)
+        .await)?)
+}
+
 /// The chains of these runs.
 pub async fn chains(tx: &mut Tx, ids: &[RunId]) -> Result<HashMap<RunId, Vec<ConnectionId>>> {
     #[derive(FromRow)]

@@ -119,6 +119,11 @@ impl Plugin for Watcher {
         write_down(host, format!("hook {}: {body}", request.hook))?;
         match body.as_str() {
             "refuse" => return Err(fault::invalid("the body is refused".to_owned())),
+            "slow-once" if host.kv_get(&body)?.is_none() => {
+                host.kv_set(&body, b"1", None)?;
+                let request = Request::new(Method::Post, "/slow".to_owned()).with_json(&json!({}));
+                host.send("api", request, Auth::None)?;
+            }
             "status" => {
                 return Ok(HookResponse { status: 302, content_type: None, body: Vec::new() });
             }

@@ -225,18 +225,6 @@ pub async fn note_emitted(
     })?)
 }
 
-/// Forgets a key of a plugin in an organization: what it was noted for did not come about.
-pub async fn forget_emitted(tx: &mut Tx, keeper: Keeper, key: &str) -> Result<()> {
-    affected!(
-        tx,
-        sqlx::query("DELETE FROM plugin_emitted WHERE org_id = $1 AND plugin_uid = $2 AND dedup_key = $3")
-            .bind(keeper.org)
-            .bind(keeper.plugin)
-            .bind(key)
-    );
-    Ok(())
-}
-
 /// Forgets keys of events from before this time.
 pub async fn trim_emitted(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
     Ok(affected!(

@@ -129,6 +129,28 @@ on_both! {
         assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
     }
 
+    async fn the_key_of_a_run_that_was_interrupted_is_free_and_no_other_is(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let keyed = |state| RunRow {
+            run_key: Some("k".to_owned()), kind: RunKind::Trigger, event_id: None, owner: Some(world.process), ..run(&world, None, state)
+        };
+        let first = keyed(RunState::Running);
+        assert_eq!(insert_all(&mut tx, std::slice::from_ref(&first)).await.unwrap(), 1);
+        forget_interrupted_key(&mut tx, "k").await.unwrap();
+        assert_eq!(insert_all(&mut tx, &[keyed(RunState::Running)]).await.unwrap(), 0, "it is under way");
+        assert_eq!(state_by_key(&mut tx, "k").await.unwrap(), Some(RunState::Running));
+        assert_eq!(interrupt_lost(&mut tx, &[first.id], world.process, world.clock.now()).await.unwrap().len(), 1);
+        forget_interrupted_key(&mut tx, "k").await.unwrap();
+        assert_eq!(state_by_key(&mut tx, "k").await.unwrap(), None);
+        let second = keyed(RunState::Success);
+        assert_eq!(insert_all(&mut tx, std::slice::from_ref(&second)).await.unwrap(), 1);
+        forget_interrupted_key(&mut tx, "k").await.unwrap();
+        assert_eq!(state_by_key(&mut tx, "k").await.unwrap(), Some(RunState::Success), "it has ended");
+        give_key_up(&mut tx, second.id).await.unwrap();
+        assert_eq!(state_by_key(&mut tx, "k").await.unwrap(), None);
+    }
+
     async fn lists_chains_and_trims(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
