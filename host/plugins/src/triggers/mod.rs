@@ -9,12 +9,14 @@ mod configure;
 mod events;
 mod follow;
 mod migrate;
+mod order;
 mod ready;
 pub(crate) mod timers;
 mod view;
 mod work;
 
 use std::collections::HashSet;
+use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
@@ -33,9 +35,10 @@ pub(crate) use self::ready::{Callee, Ready, What, ready};
 pub(crate) use self::view::routes;
 pub(crate) use self::work::work;
 
-/// Calls of this process at once, and those for one organization.
+/// Calls of this process at once, those for one organization, and those of one plugin in all organizations.
 const AT_ONCE: usize = 16;
 const OF_ORG: usize = 4;
+const OF_PLUGIN: usize = 4;
 /// Of them those that tell settings and take over what other versions stored, which can take minutes.
 const SETTINGS_AT_ONCE: usize = 8;
 /// After so long another process takes what this one took and does not end, although it lives: longer than a call can last.
@@ -96,14 +99,22 @@ impl Occasions {
         app.part()
     }
 
+    /// Places of the same plugin for what is of the same kind.
+    fn like(&self, key: &Key) -> usize {
+        let kind = discriminant(&key.item);
+        let is_like = |other: &&Key| other.plugin == key.plugin && discriminant(&other.item) == kind;
+        held(&self.held).iter().filter(is_like).count()
+    }
+
     /// A place for this call; `None` while it is made already, or others have all places.
     fn place(&self, key: Key) -> Option<Place> {
         let mut all = held(&self.held);
         let of_org = all.iter().filter(|other| other.org == key.org).count();
+        let of_plugin = all.iter().filter(|other| other.plugin == key.plugin).count();
         // The fewer are free, the fewer one organization gets: a few of them do not take all.
         let free = AT_ONCE.saturating_sub(all.len());
         let of_settings = all.iter().filter(|other| other.item == Item::Settings).count();
-        if key.item == Item::Settings && of_settings >= SETTINGS_AT_ONCE {
+        if of_plugin >= OF_PLUGIN || (key.item == Item::Settings && of_settings >= SETTINGS_AT_ONCE) {
             return None;
         }
         if free == 0 || of_org >= (free / 4).clamp(1, OF_ORG) || all.contains(&key) {
@@ -163,25 +174,43 @@ mod tests {
     #[test]
     fn an_organization_leaves_places_for_others() {
         let (clock, occasions) = (Clock::default(), Occasions::default());
-        let plugin: PluginUid = clock.new_id();
-        let key = |org: OrgId, timer: usize| Key { org, plugin, item: Item::Timer(timer.to_string()) };
-        let org: OrgId = clock.new_id();
-        let mut places: Vec<Place> = (0..9).filter_map(|timer| occasions.place(key(org, timer))).collect();
+        let key = |org: OrgId, plugin: PluginUid, timer: usize| Key {
+            org,
+            plugin,
+            item: Item::Timer(timer.to_string()),
+        };
+        let (org, plugin): (OrgId, PluginUid) = (clock.new_id(), clock.new_id());
+        let mut places: Vec<Place> =
+            (0..9).filter_map(|timer| occasions.place(key(org, plugin, timer))).collect();
         assert_eq!(places.len(), 3);
         for _ in 0..20 {
-            let org = clock.new_id();
-            places.extend((0..2).filter_map(|timer| occasions.place(key(org, timer))));
+            let (org, plugin) = (clock.new_id(), clock.new_id());
+            places.extend((0..2).filter_map(|timer| occasions.place(key(org, plugin, timer))));
         }
         let of_others = places.len() - 3;
         assert_eq!((places.len(), of_others >= 11), (AT_ONCE, true), "others have theirs");
         places.truncate(0);
-        let settings = |org: OrgId| Key { org, plugin, item: Item::Settings };
-        places.extend((0..20).filter_map(|_| occasions.place(settings(clock.new_id()))));
+        let settings = || Key { org: clock.new_id(), plugin: clock.new_id(), item: Item::Settings };
+        places.extend((0..20).filter_map(|_| occasions.place(settings())));
         assert_eq!(places.len(), SETTINGS_AT_ONCE, "settings leave places for events and timers");
-        places.push(occasions.place(key(org, 0)).unwrap());
-        assert!(occasions.place(key(org, 1)).is_none(), "it is called for that already");
+        places.push(occasions.place(key(org, plugin, 0)).unwrap());
+        assert!(occasions.place(key(org, plugin, 1)).is_none(), "it is called for that already");
         places.retain(|place| place.key.org != org);
-        assert!(occasions.place(key(org, 0)).is_some());
+        assert!(occasions.place(key(org, plugin, 0)).is_some());
+    }
+
+    #[test]
+    fn a_plugin_in_many_organizations_leaves_places_for_others() {
+        let (clock, occasions) = (Clock::default(), Occasions::default());
+        let slow: PluginUid = clock.new_id();
+        let timer = || Key { org: clock.new_id(), plugin: slow, item: Item::Timer("t".to_owned()) };
+        let mut places: Vec<Place> = (0..20).filter_map(|_| occasions.place(timer())).collect();
+        assert_eq!((places.len(), occasions.like(&timer())), (OF_PLUGIN, OF_PLUGIN));
+        let events = |plugin| Key { org: clock.new_id(), plugin, item: Item::Trigger("e".to_owned()) };
+        assert_eq!(occasions.like(&events(slow)), 0);
+        assert!(occasions.place(events(slow)).is_none());
+        places.extend((0..8).filter_map(|_| occasions.place(events(clock.new_id()))));
+        assert_eq!(places.len(), OF_PLUGIN + 8, "each of the others has its place");
     }
 
     #[test]

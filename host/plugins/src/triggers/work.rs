@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use heddle_core::Timestamp;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
-use heddle_store::plugins::{organizations, timers, triggers};
+use heddle_store::plugins::organizations::{self, OrganizationRow};
+use heddle_store::plugins::timers::{self, TimerRow};
+use heddle_store::plugins::triggers::{self, TriggerRow};
 
+use super::order::in_turns;
 use super::{Item, Key, Occasions, Place, configure, events, timers as own_timers};
 
 /// Time to the next look without a call.
@@ -37,30 +41,55 @@ async fn start_due(app: &SharedApp) -> Result<(), Error> {
     take_back(app).await?;
     let mut tx = app.db.read().await?;
     let settings = organizations::to_configure(&mut tx, now, BATCH).await?;
-    let events = triggers::due(&mut tx, now, BATCH).await?;
+    let wanted = triggers::due(&mut tx, now, BATCH).await?;
     let times = timers::due(&mut tx, now, BATCH).await?;
     drop(tx);
+    let settings = settings.into_iter().map(Due::Settings);
+    let due = settings.chain(wanted.into_iter().map(Due::Events)).chain(times.into_iter().map(Due::Timer));
+    let due = due.map(|due| (due.key(), due.since().unwrap_or(now), due)).collect();
     let occasions = Occasions::of(app);
-    for set in settings {
-        let key = Key { org: set.org_id, plugin: set.plugin_uid, item: Item::Settings };
+    for (key, due) in in_turns(due, |key| occasions.like(key)) {
         if let Some(place) = occasions.place(key) {
-            start(app, place, |app| async move { configure::configure(&app, set).await });
-        }
-    }
-    for row in times {
-        let key = Key { org: row.org_id, plugin: row.plugin_uid, item: Item::Timer(row.name.clone()) };
-        if let Some(place) = occasions.place(key) {
-            start(app, place, |app| async move { own_timers::fire(&app, row).await });
-        }
-    }
-    for row in events {
-        let key =
-            Key { org: row.org_id, plugin: row.plugin_uid, item: Item::Trigger(row.trigger_id.clone()) };
-        if let Some(place) = occasions.place(key) {
-            start(app, place, |app| async move { events::hand_over(&app, row).await });
+            start(app, place, |app| async move { due.done(&app).await });
         }
     }
     Ok(())
+}
+
+/// What a plugin is to be called for.
+enum Due {
+    Settings(OrganizationRow),
+    Events(TriggerRow),
+    Timer(TimerRow),
+}
+
+impl Due {
+    fn key(&self) -> Key {
+        let (org, plugin, item) = match self {
+            Self::Settings(set) => (set.org_id, set.plugin_uid, Item::Settings),
+            Self::Events(row) => (row.org_id, row.plugin_uid, Item::Trigger(row.trigger_id.clone())),
+            Self::Timer(row) => (row.org_id, row.plugin_uid, Item::Timer(row.name.clone())),
+        };
+        Key { org, plugin, item }
+    }
+
+    /// Since when it waits.
+    fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Settings(set) => set.configure_at,
+            Self::Events(row) => row.due_at,
+            Self::Timer(row) => Some(row.due_at),
+        }
+    }
+
+    /// Calls the plugin for it, and writes how that ended.
+    async fn done(self, app: &SharedApp) -> Result<(), Error> {
+        match self {
+            Self::Settings(set) => configure::configure(app, set).await,
+            Self::Events(row) => events::hand_over(app, row).await,
+            Self::Timer(row) => own_timers::fire(app, row).await,
+        }
+    }
 }
 
 /// Takes up what processes that are gone were calling plugins for.

@@ -115,13 +115,15 @@ pub async fn in_use(tx: &mut Tx, org: OrgId, plugin_id: &str) -> Result<Option<O
         .await
 }
 
-/// Plugins whose settings in an organization are to be told to them, the longest waiting first; a few of each organization.
+/// Plugins whose settings in an organization are to be told to them: by turns among the plugins, and of each the longest
+/// waiting first; a few of each organization.
 pub async fn to_configure(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<OrganizationRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT q.* FROM (
-            SELECT o.*, ROW_NUMBER() OVER (PARTITION BY o.org_id ORDER BY o.configure_at, o.id) AS place
+            SELECT o.*, ROW_NUMBER() OVER (PARTITION BY o.org_id ORDER BY o.configure_at, o.id) AS place,
+                ROW_NUMBER() OVER (PARTITION BY o.plugin_uid ORDER BY o.configure_at, o.id) AS turn
             FROM plugin_organization o WHERE o.configure_at IS NOT NULL AND o.configure_at <= $1) q
-        WHERE q.place <= $2 ORDER BY q.configure_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
+        WHERE q.place <= $2 ORDER BY q.turn, q.configure_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
         .bind(now)
         .bind(OF_ORG_MAX)
         .bind(i64::from(limit))

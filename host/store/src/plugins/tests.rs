@@ -415,11 +415,57 @@ on_both! {
         assert_eq!(timers::list(&mut tx, keeper).await.unwrap()[0].scheduled_at, later);
         // Set anew while it is called, it is the new one.
         timers::put(&mut tx, keeper, &[timer(a.org, "n01", later)]).await.unwrap();
-        assert!(!timers::end(&mut tx, &due[1]).await.unwrap());
+        let second = due.iter().find(|row| row.name == "n01").unwrap();
+        assert!(!timers::end(&mut tx, second).await.unwrap());
         timers::remove(&mut tx, keeper, &["n02", "none"]).await.unwrap();
         assert_eq!(timers::list(&mut tx, keeper).await.unwrap().len(), 11);
         timers::forget(&mut tx, row.id, None).await.unwrap();
         assert!(timers::list(&mut tx, other).await.unwrap().is_empty());
+    }
+
+    async fn a_plugin_with_much_to_do_hides_no_other(db) {
+        let mut worlds = Vec::new();
+        for n in 0..6 {
+            worlds.push(World::new(&db, &format!("o{n}")).await);
+        }
+        let clock = worlds[0].clock.clone();
+        let (slow, other) = (plugin(&clock, "acme-slow"), plugin(&clock, "acme-other"));
+        let now = clock.now();
+        let (early, later) = (now - TimeDelta::seconds(60), now + TimeDelta::seconds(1));
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &slow).await.unwrap();
+        insert(&mut tx, &other).await.unwrap();
+        let timer = |org, of: &PluginRow, name: String, due_at| TimerRow {
+            org_id: org, plugin_uid: of.id, name, trigger_id: "t".to_owned(), times: json!({ "every_secs": 60 }),
+            scheduled_at: due_at, due_at, attempts: 0, problem: None,
+        };
+        let want = |of: &PluginRow, trigger: String| Wanted { plugin: of.id, trigger, after_seq: 0, seq: 1 };
+        for world in &worlds {
+            let keeper = Keeper { org: world.org, plugin: slow.id };
+            let many: Vec<TimerRow> = (0..12).map(|n| timer(world.org, &slow, format!("n{n:02}"), early)).collect();
+            timers::put(&mut tx, keeper, &many).await.unwrap();
+            let many: Vec<Wanted> = (0..12).map(|n| want(&slow, format!("t{n:02}"))).collect();
+            triggers::want(&mut tx, world.org, &many, early).await.unwrap();
+            organizations::set(&mut tx, &OrganizationRow { configure_at: Some(early), ..switched(world, &slow, true) }).await.unwrap();
+        }
+        // The other plugin came later, and is in an organization where the first one has more than is read of it.
+        let last = &worlds[5];
+        let keeper = Keeper { org: last.org, plugin: other.id };
+        timers::put(&mut tx, keeper, &[timer(last.org, &other, "one".to_owned(), now)]).await.unwrap();
+        triggers::want(&mut tx, last.org, &[want(&other, "one".to_owned())], now).await.unwrap();
+        organizations::set(&mut tx, &OrganizationRow { configure_at: Some(now), ..switched(last, &other, true) }).await.unwrap();
+
+        let due = timers::due(&mut tx, later, 4).await.unwrap();
+        assert_eq!((due.len(), due.iter().filter(|row| row.plugin_uid == other.id).count()), (4, 1));
+        let orgs: std::collections::BTreeSet<_> = due.iter().map(|row| (row.org_id, row.plugin_uid)).collect();
+        assert_eq!(orgs.len(), 4, "the plugin's organizations take turns, too");
+        let due = triggers::due(&mut tx, later, 4).await.unwrap();
+        assert_eq!((due.len(), due.iter().filter(|row| row.plugin_uid == other.id).count()), (4, 1));
+        let due = organizations::to_configure(&mut tx, later, 4).await.unwrap();
+        assert_eq!((due.len(), due.iter().filter(|row| row.plugin_uid == other.id).count()), (4, 1));
+        // Of one organization there are a few.
+        let due = timers::due(&mut tx, later, 200).await.unwrap();
+        assert_eq!(due.iter().filter(|row| row.org_id == last.org).count(), 8);
     }
 
     async fn a_package_that_serves_is_told_of_the_settings_once(db) {

@@ -44,13 +44,18 @@ pub async fn list(tx: &mut Tx, keeper: Keeper) -> Result<Vec<TimerRow>> {
     of(keeper).all(tx, "t.name", ROWS_MAX).await
 }
 
-/// Timers whose time has come, the longest waiting first; a few of each organization.
+/// Timers whose time has come: by turns among the plugins, of each plugin by turns among the organizations, and then the
+/// longest waiting first; a few of each organization. So no plugin hides another one's.
 pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<TimerRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT q.* FROM (
-            SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.org_id ORDER BY t.due_at, t.plugin_uid, t.name) AS place
-            FROM plugin_timer t WHERE t.due_at <= $1) q
-        WHERE q.place <= $2 ORDER BY q.due_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
+            SELECT o.*,
+                ROW_NUMBER() OVER (PARTITION BY o.org_id ORDER BY o.own, o.due_at, o.plugin_uid, o.name) AS place,
+                ROW_NUMBER() OVER (PARTITION BY o.plugin_uid ORDER BY o.own, o.due_at, o.org_id, o.name) AS turn
+            FROM (
+                SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.org_id, t.plugin_uid ORDER BY t.due_at, t.name) AS own
+                FROM plugin_timer t WHERE t.due_at <= $1) o) q
+        WHERE q.place <= $2 ORDER BY q.turn, q.due_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
         .bind(now)
         .bind(OF_ORG_MAX)
         .bind(i64::from(limit))

@@ -82,13 +82,19 @@ pub async fn want(tx: &mut Tx, org: OrgId, wanted: &[Wanted], now: Timestamp) ->
     Ok(())
 }
 
-/// Triggers with events to be handed over, the longest waiting first; a few of each organization.
+/// Triggers with events to be handed over: by turns among the plugins, of each plugin by turns among the organizations, and
+/// then the longest waiting first; a few of each organization. So no plugin hides another one's.
 pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<TriggerRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT q.* FROM (
-            SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.org_id ORDER BY t.due_at, t.plugin_uid, t.trigger_id) AS place
-            FROM plugin_trigger t WHERE t.due_at IS NOT NULL AND t.due_at <= $1) q
-        WHERE q.place <= $2 ORDER BY q.due_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
+            SELECT o.*,
+                ROW_NUMBER() OVER (PARTITION BY o.org_id ORDER BY o.own, o.due_at, o.plugin_uid, o.trigger_id) AS place,
+                ROW_NUMBER() OVER (PARTITION BY o.plugin_uid ORDER BY o.own, o.due_at, o.org_id, o.trigger_id) AS turn
+            FROM (
+                SELECT t.*,
+                    ROW_NUMBER() OVER (PARTITION BY t.org_id, t.plugin_uid ORDER BY t.due_at, t.trigger_id) AS own
+                FROM plugin_trigger t WHERE t.due_at IS NOT NULL AND t.due_at <= $1) o) q
+        WHERE q.place <= $2 ORDER BY q.turn, q.due_at, q.org_id, q.place LIMIT CAST($3 AS BIGINT)")
         .bind(now)
         .bind(OF_ORG_MAX)
         .bind(i64::from(limit))
