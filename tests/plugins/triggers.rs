@@ -93,6 +93,39 @@ on_both! {
 }
 
 on_both! {
+    async fn what_happens_while_a_plugin_is_disabled_does_not_call_it_and_what_waited_does(database: Database) {
+        let mut watch = Watch::start(database, json!({})).await;
+        let was_called = |seen: &Value| seen["attempts"].as_i64().unwrap() > 0 || seen["last_called_at"].is_string();
+        for round in ["one", "two"] {
+            // In the second round nothing waits.
+            let does = if round == "one" { "flaky" } else { "note" };
+            let before = format!("{round}-before");
+            ingest(&watch.api, &before, does).await;
+            if round == "one" {
+                trigger_until(&watch.api, "seen", was_called).await;
+            } else {
+                until(&watch.api, |log| names(log, "seen").contains(&before)).await;
+            }
+            watch.api.post("/plugins/watcher/disable", &json!({})).await.expect_status(200);
+            ingest(&watch.api, &format!("{round}-meanwhile"), "note").await;
+            watch.api.post("/plugins/watcher/enable", &json!({})).await.expect_status(200);
+            // A process that starts looks again at events that nothing wanted.
+            watch.server.restart().await;
+            watch.api = watch.server.log_in("ada").await;
+            let after = format!("{round}-after");
+            ingest(&watch.api, &after, "note").await;
+            // What was put off while the plugin was disabled comes at once.
+            switch(&watch.api, true, json!({})).await;
+            until(&watch.api, |log| names(log, "seen").contains(&after)).await;
+        }
+        let mut found = names(&log(&watch.api).await, "seen");
+        // A call that was under way when the process was stopped may come twice.
+        found.dedup();
+        assert_eq!(found, ["one-before", "one-after", "two-before", "two-after"]);
+    }
+}
+
+on_both! {
     async fn what_a_trigger_leads_to_does_not_call_it_again(database: Database) {
         let watch = Watch::start(database, json!({})).await;
         let api = &watch.api;

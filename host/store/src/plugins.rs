@@ -149,7 +149,8 @@ pub async fn insert(tx: &mut Tx, new: &PluginRow) -> Result<()> {
 }
 
 /// Writes how a locked plugin stands from now on. Returns it with its next revision. A package that begins to serve is to be
-/// told of the settings of the organizations that use it.
+/// told of the settings of the organizations that use it. Events from the time in which the plugin was not active do not call
+/// it.
 pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<PluginRow> {
     let before: Option<(PluginState, Option<String>)> = on!(tx, conn => sqlx::query_as("
         SELECT p.state, p.serving_sha256 FROM plugin p WHERE p.id = $1")
@@ -166,8 +167,12 @@ pub async fn update(tx: &mut Tx, row: &PluginRow, now: Timestamp) -> Result<Plug
         .bind(&row.waiting_sha256).bind(row.removed_at).bind(now)
         .fetch_one(conn)
         .await)?;
-    let begins = before
-        .is_none_or(|(state, serving)| state != PluginState::Active || serving != updated.serving_sha256);
+    let was_inactive = before.as_ref().is_some_and(|(state, _)| *state != PluginState::Active);
+    if updated.state == PluginState::Active && was_inactive {
+        triggers::wait_on(tx, updated.id).await?;
+        organizations::listen_from_now(tx, updated.id).await?;
+    }
+    let begins = was_inactive || before.is_none_or(|(_, serving)| serving != updated.serving_sha256);
     if updated.state == PluginState::Active
         && begins
         && let Some(serving) = &updated.serving_sha256

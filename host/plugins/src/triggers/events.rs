@@ -61,14 +61,26 @@ pub(super) async fn hand_over(app: &SharedApp, row: TriggerRow) -> Result<(), Er
             return later(app, &row, app.clock.now() + SOON, &problem).await;
         }
     };
+    // As it is now: it may want more by then than when it was found due.
+    let row = triggers::find(&mut tx, keeper, &row.trigger_id).await?.filter(|row| row.due_at == Some(until));
+    let Some(row) = row else { return Ok(()) };
     let batch = next(app, &mut tx, &row, &callee).await?;
     drop(tx);
     if batch.events.is_empty() {
-        let mut tx = app.db.write().await?;
-        triggers::done(&mut tx, &row, batch.seq, (row.problem.as_deref(), None), app.clock.now()).await?;
+        let (mut tx, now) = (app.db.write().await?, app.clock.now());
+        if has_gap(&row, &callee) && batch.seq >= row.wanted_seq {
+            triggers::pass_over(&mut tx, &row, callee.set.after_seq, now).await?;
+        } else {
+            triggers::done(&mut tx, &row, batch.seq, (row.problem.as_deref(), None), now).await?;
+        }
         return Ok(tx.commit().await?);
     }
     call(app, &row, &callee, batch).await
+}
+
+/// Whether the plugin was inactive after the last event that the trigger wants: what came in that time does not call it.
+fn has_gap(row: &TriggerRow, callee: &Callee) -> bool {
+    row.wanted_seq <= callee.set.after_seq
 }
 
 /// Puts off what was not tried.
@@ -89,7 +101,12 @@ async fn next(app: &SharedApp, tx: &mut Tx, row: &TriggerRow, callee: &Callee) -
     let types =
         declared.events.only(|one| is_wanted(one.as_str()) && occasion::may_read(app, &callee.author, one));
     let limit = if stages || row.seq < row.single_seq { 1 } else { BATCH };
-    let stretch = events::list(tx, &declared.events, row.org_id, row.seq, Some(&types), limit).await?;
+    let mut stretch = events::list(tx, &declared.events, row.org_id, row.seq, Some(&types), limit).await?;
+    if has_gap(row, callee) {
+        let read = stretch.events.len();
+        stretch.events.retain(|stored| stored.event.seq <= row.wanted_seq);
+        stretch.is_full &= stretch.events.len() == read;
+    }
     let causes: Vec<RunId> = stretch.events.iter().filter_map(|stored| stored.run_id).collect();
     let chains = runs::chains(tx, &causes).await?;
     let me = id_in_chains(row.org_id, row.plugin_uid);

@@ -23,7 +23,7 @@ use crate::index::Index;
 pub(crate) struct Follower;
 
 /// The triggers that want some of these events, each with the numbers of the first and the last of them. `on` are the plugins
-/// that the organization uses, each with the number up to which events came before.
+/// that the organization uses, each with the number up to which events came before, or while it was not active.
 fn wanting(
     app: &App,
     on: &[(PluginUid, i64)],

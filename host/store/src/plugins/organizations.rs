@@ -41,7 +41,7 @@ pub struct OrganizationRow {
     pub problem: Option<String>,
     /// When it is told of them next.
     pub configure_at: Option<Timestamp>,
-    /// Events up to this number came before it was switched on.
+    /// Events up to this number came before it was switched on, or before the plugin became active again.
     pub after_seq: i64,
 }
 
@@ -153,6 +153,20 @@ pub(super) async fn configure_again(
     Ok(())
 }
 
+/// Has a plugin that becomes active hear of what happens from now on, in every organization that uses it.
+pub(super) async fn listen_from_now(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE plugin_organization SET after_seq = COALESCE(
+                (SELECT h.seq FROM event_head h WHERE h.org_id = plugin_organization.org_id), after_seq)
+            WHERE plugin_uid = $1 AND is_enabled"
+        )
+        .bind(plugin)
+    );
+    Ok(())
+}
+
 /// Takes settings that are to be told until a time; false when they were set anew, or another process did.
 pub async fn claim(tx: &mut Tx, row: &OrganizationRow, owner: ProcessId, until: Timestamp) -> Result<bool> {
     let rows = affected!(
@@ -232,7 +246,7 @@ pub async fn enabled_in(tx: &mut Tx, org: OrgId) -> Result<Vec<PluginUid>> {
         .await)?)
 }
 
-/// The same with the number up to which events came before each was switched on.
+/// The same with the number up to which events came before each was switched on, or became active again.
 pub async fn listening_in(tx: &mut Tx, org: OrgId) -> Result<Vec<(PluginUid, i64)>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT o.plugin_uid, o.after_seq FROM plugin_organization o WHERE o.org_id = $1 AND o.is_enabled

@@ -388,6 +388,66 @@ on_both! {
         assert!(triggers::list(&mut tx, keeper).await.unwrap().is_empty());
     }
 
+    async fn a_plugin_that_becomes_active_again_is_called_for_what_waited_and_what_comes(db) {
+        let world = World::new(&db, "a").await;
+        let now = world.clock.now();
+        let later = now + TimeDelta::seconds(60);
+        let row = PluginRow { state: PluginState::Active, ..plugin(&world.clock, "acme-one") };
+        let keeper = Keeper { org: world.org, plugin: row.id };
+        let want = |seq: i64| vec![Wanted { plugin: row.id, trigger: "t".to_owned(), after_seq: seq - 1, seq }];
+        let mut tx = db.write().await.unwrap();
+        insert(&mut tx, &row).await.unwrap();
+        organizations::set(&mut tx, &switched(&world, &row, true)).await.unwrap();
+        let head = async |tx: &mut Tx, seq: i64| {
+            affected!(
+                tx,
+                sqlx::query("INSERT INTO event_head (org_id, seq, occurred_at) VALUES ($1, $2, $3)
+                    ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq")
+                    .bind(world.org)
+                    .bind(seq)
+                    .bind(now)
+            );
+            Ok::<(), crate::error::Error>(())
+        };
+        let pause = async |tx: &mut Tx| {
+            for state in [PluginState::Disabled, PluginState::Active] {
+                let standing = PluginRow { state, ..row.clone() };
+                update(tx, &standing, now).await.unwrap();
+            }
+        };
+        let stands = async |tx: &mut Tx| {
+            let found = triggers::find(tx, keeper, "t").await.unwrap().unwrap();
+            (found.seq, found.wanted_seq, found.due_at.is_some())
+        };
+        head(&mut tx, 8).await.unwrap();
+        triggers::want(&mut tx, world.org, &want(8), now).await.unwrap();
+        // Events 9 to 20 come while it is inactive, and 21 afterwards.
+        head(&mut tx, 20).await.unwrap();
+        pause(&mut tx).await;
+        assert_eq!(organizations::listening_in(&mut tx, world.org).await.unwrap(), [(row.id, 20)]);
+        head(&mut tx, 21).await.unwrap();
+        triggers::want(&mut tx, world.org, &want(21), now).await.unwrap();
+        assert_eq!(stands(&mut tx).await, (7, 8, true), "what waited is told apart");
+        let due = triggers::due(&mut tx, later, 9).await.unwrap().remove(0);
+        assert!(triggers::done(&mut tx, &due, 8, (None, None), now).await.unwrap());
+        assert_eq!(stands(&mut tx).await, (8, 8, true), "what came since is to be looked for");
+        let due = triggers::due(&mut tx, later, 9).await.unwrap().remove(0);
+        assert!(triggers::pass_over(&mut tx, &due, 20, now).await.unwrap());
+        assert_eq!(stands(&mut tx).await, (20, 21, true));
+        let due = triggers::due(&mut tx, later, 9).await.unwrap().remove(0);
+        assert!(triggers::done(&mut tx, &due, 21, (None, None), now).await.unwrap());
+        assert_eq!(stands(&mut tx).await, (21, 21, false));
+        assert!(!triggers::pass_over(&mut tx, &due, 20, now).await.unwrap(), "it is not taken any more");
+        // What waits through two such times takes what came between them along.
+        triggers::want(&mut tx, world.org, &want(22), now).await.unwrap();
+        head(&mut tx, 30).await.unwrap();
+        pause(&mut tx).await;
+        triggers::want(&mut tx, world.org, &want(31), now).await.unwrap();
+        head(&mut tx, 40).await.unwrap();
+        pause(&mut tx).await;
+        assert_eq!(stands(&mut tx).await, (21, 40, true));
+    }
+
     async fn timers_come_once_and_an_organization_leaves_room_for_others(db) {
         let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let me: ProcessId = a.clock.new_id();

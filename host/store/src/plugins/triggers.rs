@@ -7,6 +7,7 @@ use super::PluginUid;
 use super::values::Keeper;
 use crate::db::Tx;
 use crate::error::Result;
+use crate::events;
 use crate::processes::gone_among;
 use crate::select::{Bind, Select, affected};
 
@@ -52,6 +53,7 @@ const SELECT: &str = "SELECT t.*";
 const FROM: &str = "FROM plugin_trigger t";
 
 /// Notes events that triggers of an organization want. A trigger that waits for nothing begins behind what it did not want.
+/// One that still has events from before the plugin was inactive takes none behind these: [`pass_over`] looks for them.
 pub async fn want(tx: &mut Tx, org: OrgId, wanted: &[Wanted], now: Timestamp) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
@@ -75,7 +77,10 @@ pub async fn want(tx: &mut Tx, org: OrgId, wanted: &[Wanted], now: Timestamp) ->
                     THEN excluded.seq ELSE plugin_trigger.seq END,
                 wanted_seq = excluded.wanted_seq,
                 due_at = COALESCE(plugin_trigger.due_at, excluded.due_at)
-            WHERE plugin_trigger.wanted_seq < excluded.wanted_seq",
+            WHERE plugin_trigger.wanted_seq < excluded.wanted_seq
+                AND (plugin_trigger.due_at IS NULL OR plugin_trigger.wanted_seq > COALESCE((
+                    SELECT o.after_seq FROM plugin_organization o
+                    WHERE o.org_id = plugin_trigger.org_id AND o.plugin_uid = plugin_trigger.plugin_uid), 0))",
         );
         insert.build().execute(conn).await.map(drop)
     })?;
@@ -108,6 +113,16 @@ pub async fn list(tx: &mut Tx, keeper: Keeper) -> Result<Vec<TriggerRow>> {
         .and_bind("t.org_id = ?", Bind::Id(keeper.org.0))
         .and_bind("t.plugin_uid = ?", Bind::Id(keeper.plugin.0))
         .all(tx, "t.trigger_id", ROWS_MAX)
+        .await
+}
+
+/// A trigger of a plugin in an organization; `None` where it never wanted an event.
+pub async fn find(tx: &mut Tx, keeper: Keeper, trigger_id: &str) -> Result<Option<TriggerRow>> {
+    Select::new(SELECT, FROM)
+        .and_bind("t.org_id = ?", Bind::Id(keeper.org.0))
+        .and_bind("t.plugin_uid = ?", Bind::Id(keeper.plugin.0))
+        .and_bind("t.trigger_id = ?", Bind::Text(trigger_id.to_owned()))
+        .one(tx)
         .await
 }
 
@@ -183,7 +198,8 @@ pub async fn failed(
 }
 
 /// Writes that events up to a number are done, those of a problem without effect. It is due at once where it wants more, as
-/// it may since a moment ago; false when another process has taken it meanwhile.
+/// it may since a moment ago, and where the plugin was inactive after the last event that it wants: what came since is to be
+/// looked for. False when another process has taken it meanwhile.
 pub async fn done(
     tx: &mut Tx,
     row: &TriggerRow,
@@ -195,7 +211,11 @@ pub async fn done(
         tx,
         sqlx::query(
             "
-        UPDATE plugin_trigger SET seq = $5, due_at = CASE WHEN wanted_seq > $5 THEN $6 ELSE NULL END,
+        UPDATE plugin_trigger SET seq = $5,
+            due_at = CASE WHEN wanted_seq > $5 OR wanted_seq <= (
+                SELECT o.after_seq FROM plugin_organization o
+                WHERE o.org_id = plugin_trigger.org_id AND o.plugin_uid = plugin_trigger.plugin_uid)
+                THEN $6 ELSE NULL END,
             owner = NULL, attempts = 0, problem = $7, called_at = COALESCE($8, called_at)
         WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
         )
@@ -209,6 +229,61 @@ pub async fn done(
         .bind(called_at)
     );
     Ok(rows == 1)
+}
+
+/// Has a trigger go on behind the events that came while its plugin was inactive, up to `after_seq`: those before are done. It
+/// is due at once where anything came since. False when another process has taken it meanwhile.
+pub async fn pass_over(tx: &mut Tx, row: &TriggerRow, after_seq: i64, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_trigger SET seq = $5, owner = NULL, attempts = 0
+        WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+        .bind(after_seq)
+    );
+    if rows == 0 {
+        return Ok(false);
+    }
+    // The row is held by now: an event that is noted later finds it behind `after_seq`, and one from before is counted here.
+    let last = events::last_seq(tx, row.org_id).await?.max(after_seq);
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE plugin_trigger SET wanted_seq = $5, due_at = $6
+        WHERE org_id = $1 AND plugin_uid = $2 AND trigger_id = $3 AND due_at = $4"
+        )
+        .bind(row.org_id)
+        .bind(row.plugin_uid)
+        .bind(&row.trigger_id)
+        .bind(row.due_at)
+        .bind(last)
+        .bind((last > after_seq).then_some(now))
+    );
+    Ok(rows == 1)
+}
+
+/// Has triggers of a plugin that becomes active, and that still have events from before it was inactive the last time, wait on
+/// with all that came since. Only one such time is known of each: without this, what came between two of them would be lost.
+pub(super) async fn wait_on(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "UPDATE plugin_trigger SET wanted_seq = COALESCE(
+                (SELECT h.seq FROM event_head h WHERE h.org_id = plugin_trigger.org_id), wanted_seq)
+            WHERE plugin_uid = $1 AND due_at IS NOT NULL AND wanted_seq <= (
+                SELECT o.after_seq FROM plugin_organization o
+                WHERE o.org_id = plugin_trigger.org_id AND o.plugin_uid = plugin_trigger.plugin_uid)"
+        )
+        .bind(plugin)
+    );
+    Ok(())
 }
 
 /// Hands over at once what waits in an organization for a plugin: what kept it may be mended.
