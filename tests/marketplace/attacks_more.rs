@@ -297,7 +297,11 @@ const BAD_TIMESTAMPS: [(&str, fn(&mut Timestamp), &str, &str); 10] = [
     ),
     (
         "a catalogue that is not there",
-        |one| (one.catalog.version, one.catalog.sha256) = (3, "0".repeat(64)),
+        // Behind the timestamp before, which was good: its catalogue was not.
+        |one| {
+            one.version += 1;
+            (one.catalog.version, one.catalog.sha256) = (3, "0".repeat(64));
+        },
         "catalog",
         "'catalog.json' is not the file that the timestamp names",
     ),
@@ -328,7 +332,7 @@ on_both! {
             put(&lab, Document::Timestamp, TIMESTAMP, bad.to_string().as_bytes(), &["timestamp"]);
             refused(&lab, what, "timestamp", words).await;
         }
-        lab.registry.stamp(3, DAY, "timestamp");
+        lab.registry.stamp(5, DAY, "timestamp");
         syncs(&lab.api, "unchanged").await;
     }
 }

@@ -2,8 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
+use heddle_core::Clock;
+use heddle_marketplace::catalog::{
+    Action, CATALOG, Catalog, Document, Revocation, RevokedKind, TIMESTAMP, Timestamp, catalog_name,
+    signature_name,
+};
 use serde_json::{Value, json};
 
+use super::attacks::signed;
 use super::registry::does;
 use super::{Lab, syncs};
 use crate::plugins::{act, change, entry, is_offered, plugin, send, told};
@@ -135,6 +142,79 @@ on_both! {
             assert_eq!(change(&lab.api, "enable").await.expect_status(200).body["version"], mended);
             assert!(is_offered(&lab.api).await, "{action}");
         }
+    }
+}
+
+on_both! {
+    async fn what_is_killed_is_cut_although_the_catalogue_cannot_be_fetched(database: Database) {
+        let mut lab = Lab::start(database).await;
+        lab.in_use().await;
+        lab.registry.add(&lab.package("1.1.0"));
+        lab.registry.revoke("plugin", "scripted", "kill");
+        let good = lab.registry.files();
+        for name in [catalog_name(2), CATALOG.to_owned()] {
+            std::fs::remove_file(lab.registry.served().join(name)).unwrap();
+        }
+        let report = syncs(&lab.api, "failed").await;
+        assert_eq!((&report["step"], &report["catalog_version"]), (&json!("catalog"), &json!(1)), "{report}");
+        assert!(report["reason"].as_str().unwrap().contains("'catalog.json' is missing"), "{report}");
+        assert_eq!(plugin(&lab.api).await["state"], "quarantined");
+        assert!(!is_offered(&lab.api).await);
+        assert_eq!(told(&lab.api).await.last().unwrap().1, "quarantined");
+        let noted = entry(&lab.api, "marketplace.synced").await;
+        assert_eq!((&noted["detail"]["outcome"], &noted["detail"]["revocations"]), (&json!("failed"), &json!(1)));
+        lab.restart().await;
+        assert!(!is_offered(&lab.api).await);
+        // The timestamp is known by now, and brings its catalogue once that is there.
+        lab.registry.put_back(&good);
+        assert_eq!(syncs(&lab.api, "updated").await["catalog_version"], 2);
+        let refused = change(&lab.api, "release").await.expect_status(409);
+        assert!(refused.text.contains("it steals"), "{}", refused.text);
+    }
+}
+
+on_both! {
+    async fn an_adapter_is_revoked_although_the_catalogue_has_expired(database: Database) {
+        let lab = Lab::start(database).await;
+        let now = Clock::default().now();
+        let now = now - TimeDelta::nanoseconds(i64::from(now.timestamp_subsec_nanos()));
+        let mut late = Catalog::parse(&lab.registry.read(CATALOG)).unwrap();
+        (late.version, late.expires) = (2, now + TimeDelta::minutes(5));
+        for name in [catalog_name(2), CATALOG.to_owned()] {
+            lab.registry.write(&signature_name(&name), &signed(&lab, Document::Catalog, &late.to_bytes(), &["catalog"]));
+            lab.registry.write(&name, &late.to_bytes());
+        }
+        lab.registry.stamp(20, Duration::from_hours(24), "timestamp");
+        syncs(&lab.api, "updated").await;
+        lab.server.running().app.clock.advance(TimeDelta::minutes(6));
+        let lab = Lab { api: lab.server.log_in("ada").await, ..lab };
+
+        let mut next = Timestamp::parse(&lab.registry.read(TIMESTAMP)).unwrap();
+        next.version = 21;
+        next.revocations.push(Revocation {
+            kind: RevokedKind::Plugin,
+            value: "openwrt".to_owned(),
+            versions: None,
+            action: Action::Kill,
+            reason: "it steals".to_owned(),
+        });
+        let bytes = next.to_bytes();
+        lab.registry.write(&signature_name(TIMESTAMP), &signed(&lab, Document::Timestamp, &bytes, &["timestamp"]));
+        lab.registry.write(TIMESTAMP, &bytes);
+        let report = syncs(&lab.api, "failed").await;
+        assert_eq!(report["step"], "catalog", "{report}");
+        assert!(report["reason"].as_str().unwrap().contains("'catalog.json' expired at"), "{report}");
+        let adapters = lab.api.get("/adapters").await.expect_status(200).body;
+        assert_eq!(adapters["items"], json!([]), "{adapters}");
+        let told = lab.api.get("/events?event_type=marketplace.adapter_revoked").await.expect_status(200).body;
+        assert_eq!(told["total"], 1, "{told}");
+        // Nothing is installed from it, as before.
+        let refused = lab.api.post("/marketplace/plugins/scripted/install", &json!({})).await.expect_status(409);
+        assert_eq!(refused.error_type(), "catalog_unfit", "{}", refused.text);
+        // The same again is no news.
+        syncs(&lab.api, "failed").await;
+        let told = lab.api.get("/events?event_type=marketplace.adapter_revoked").await.expect_status(200).body;
+        assert_eq!(told["total"], 1, "{told}");
     }
 }
 

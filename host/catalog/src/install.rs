@@ -234,10 +234,11 @@ fn choose<'a>(
     Ok(Choice { shelf, catalog, plugin: listed, version: chosen })
 }
 
-/// Refuses to install while the catalogue cannot be relied on. An expired catalogue is accepted with a person's reason.
+/// Refuses to install while the catalogue cannot be relied on. An expired catalogue, and one whose successor has not come, is
+/// accepted with a person's reason.
 async fn admit(by: &By, shelf: &Shelf, override_reason: Option<String>) -> Result<(), Error> {
     let Err(unfit) = shelf.state.may_install(by.app.clock.now()) else { return Ok(()) };
-    let may_override = matches!(unfit, Unfit::Expired { .. });
+    let may_override = matches!(unfit, Unfit::Expired { .. } | Unfit::Behind { .. });
     let Some(reason) = override_reason.filter(|_| may_override) else {
         let hint = if may_override { "; sync, or say in override_reason why it is good enough" } else { "" };
         let message = format!("nothing is installed from the catalogue now: {unfit}{hint}");

@@ -2,7 +2,7 @@
 //!
 //! Files are fetched first, and judged one by one. What comes out is written in one transaction with what it revokes: a crash
 //! before it leaves the old state, and one after it leaves the new one, which every process takes up. When another process was
-//! faster, its result stays.
+//! faster, its result stays. An update that fails is written, too: newer roots, and what a newer timestamp revokes, hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) enum Outcome {
     Updated,
     /// The known catalogue is the current one.
     Unchanged,
-    /// Nothing was believed; the known catalogue stays.
+    /// The known catalogue stays. What was proven before the failure holds: newer roots, and what a newer timestamp revokes.
     Failed,
 }
 
@@ -79,14 +79,14 @@ fn example() -> Value {
 struct Problem {
     step: Option<Step>,
     reason: String,
-    /// What was begun with, under the newest root that was proven.
-    newer_root: Option<Box<State>>,
+    /// What is to be written although it failed; `None` where that is what was begun with.
+    kept: Option<Box<State>>,
 }
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let reason = failure.refusal.to_string();
-        Self { step: Some(failure.step), reason, newer_root: failure.newer_root }
+        Self { step: Some(failure.step), reason, kept: failure.kept }
     }
 }
 
@@ -159,12 +159,12 @@ async fn updated(app: &App, source: &Source, old: State) -> Result<Updated, Prob
         let answer = fetched.map_err(|reason| Problem {
             step: None,
             reason: format!("'{name}' cannot be fetched: {reason}"),
-            newer_root: update.newer_root(),
+            kept: update.kept(),
         })?;
         // Up to 16 MiB are hashed and parsed.
         update = task::block(move || update.give(answer)).await?;
     }
-    let unfinished = || Problem { step: None, reason: "the update has no end".to_owned(), newer_root: None };
+    let unfinished = || Problem { step: None, reason: "the update has no end".to_owned(), kept: None };
     update.finish().ok_or_else(unfinished)
 }
 
@@ -191,15 +191,15 @@ impl Write<'_> {
         let (state, catalog, problem) = match fetched {
             Ok(Updated { state, catalog }) => (state, catalog, None),
             Err(mut problem) => {
-                let newest = problem.newer_root.take().map_or_else(|| self.old.clone(), |state| *state);
-                (newest, None, Some(problem))
+                let kept = problem.kept.take().map_or_else(|| self.old.clone(), |state| *state);
+                (kept, None, Some(problem))
             }
         };
         let entries: Result<Vec<Value>, _> = state.revocations().iter().map(serde_json::to_value).collect();
         let entries = entries.map_err(Error::internal)?;
         let id = found.as_ref().map_or_else(|| app.clock.new_id(), |row| row.id);
         let known_entries = catalogs::revocations_of(&mut tx, id).await?;
-        let revocations_changed = problem.is_none() && entries != known_entries;
+        let revocations_changed = entries != known_entries;
         let outcome = match &problem {
             Some(_) => Outcome::Failed,
             None if catalog.is_some() || revocations_changed => Outcome::Updated,
@@ -292,7 +292,8 @@ impl Write<'_> {
         (outcome, problem): (Outcome, Option<&Problem>),
     ) -> Result<(), Error> {
         let is_news = outcome == Outcome::Updated || self.is_new_problem(row, problem);
-        if !is_news && matches!(self.actor, Actor::Host(_)) {
+        let is_noted = is_news || state.revocations() != self.old.revocations();
+        if !is_noted && matches!(self.actor, Actor::Host(_)) {
             return Ok(());
         }
         let before = self.old.catalog_version();

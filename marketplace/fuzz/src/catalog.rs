@@ -190,10 +190,26 @@ fn update(state: State, served: &Served<'_>, now: Time) -> State {
         Ok(None) => panic!("an update asks for more than {FETCHES_MAX} files"),
         Err(failure) => {
             assert!(!failure.to_string().is_empty());
-            let Some(newer) = failure.newer_root else { return state };
-            assert!(newer.root_version() > state.root_version(), "a failure goes back to an older root");
-            *newer
+            let Some(kept) = failure.kept else { return state };
+            judge_kept(&state, &kept, now);
+            *kept
         }
+    }
+}
+
+/// Asserts what has to be true of what is kept of an update that failed.
+fn judge_kept(old: &State, kept: &State, now: Time) {
+    assert!(kept.root_version() >= old.root_version(), "a failure goes back to an older root");
+    assert_eq!(kept.catalog_sha256(), old.catalog_sha256(), "a failure takes a catalogue");
+    assert_eq!(kept.good_at(), old.good_at(), "a failure counts as a good update");
+    // What replaced keys have signed is forgotten.
+    if kept.root() == old.root() && old.may_install(now).is_ok() {
+        assert!(
+            kept.timestamp_version() >= old.timestamp_version(),
+            "a failure goes back to an older timestamp"
+        );
+        let stays = |known: &_| kept.revocations().iter().any(|one| one.is_same(known));
+        assert!(old.revocations().iter().all(stays), "a failure loses a revocation");
     }
 }
 

@@ -80,6 +80,7 @@ impl Update {
         }
         self.check_named(&timestamp.catalog).map_err(at(Step::Timestamp))?;
         self.check_revocations(&timestamp).map_err(at(Step::Revocations))?;
+        self.bound_catalog(&timestamp.catalog);
         self.new.timestamp = Some(found);
         self.new.revocations = timestamp.revocations;
         Ok(timestamp.catalog)
@@ -117,6 +118,15 @@ impl Update {
                 Err(Refusal::Replaced { file, version: listed.version })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Keeps a timestamp that names another catalogue from prolonging the known one: until the named one is there, the known one
+    /// counts as the current one for as long as the last timestamp that named it.
+    fn bound_catalog(&mut self, listed: &CatalogRef) {
+        let expires = self.new.timestamp.as_ref().map(|last| last.expires);
+        if let Some(known) = &mut self.new.catalog {
+            known.current_until = known.current_until.or(expires).filter(|_| known.file != *listed);
         }
     }
 
@@ -163,7 +173,9 @@ impl Update {
             let file = file.to_owned();
             return Err(Refusal::Version { file, expected: listed.version, found: catalog.version });
         }
-        self.take_catalog(KnownCatalog { file: listed.clone(), expires: catalog.expires, signers })?;
+        let found =
+            KnownCatalog { file: listed.clone(), expires: catalog.expires, signers, current_until: None };
+        self.take_catalog(found)?;
         Ok(catalog)
     }
 
@@ -182,7 +194,8 @@ impl Update {
         let catalog = Catalog::parse(content)?;
         let file = CatalogRef { version: catalog.version, length: length(content), sha256: sha256(content) };
         self.check_named(&file)?;
-        self.take_catalog(KnownCatalog { file, expires: catalog.expires, signers: BTreeSet::new() })?;
+        let signers = BTreeSet::new();
+        self.take_catalog(KnownCatalog { file, expires: catalog.expires, signers, current_until: None })?;
         Ok(catalog)
     }
 

@@ -35,16 +35,16 @@ impl fmt::Display for Step {
     }
 }
 
-/// An update that was refused. The state that it began with stays in force.
+/// An update that was refused. The catalogue that was known stays in force.
 #[derive(Debug, thiserror::Error)]
 #[error("the catalogue was not updated, step '{step}': {refusal}")]
 pub struct Failure {
     pub step: Step,
     #[source]
     pub refusal: Refusal,
-    /// The state that the update began with, under the newest root that was proven before the failure; `None` where there
-    /// was no newer one. Nothing else of it changed. A server that stores it never goes back to keys that were replaced.
-    pub newer_root: Option<Box<State>>,
+    /// What is to be stored of the update although it failed: see [`Update::kept`](super::Update::kept). `None` where that
+    /// is the state that the update began with.
+    pub kept: Option<Box<State>>,
 }
 
 /// What was wrong. Every variant leaves the old state in force.

@@ -74,6 +74,9 @@ pub(crate) struct KnownCatalog {
     pub(crate) expires: Time,
     /// Ids of the keys that signed it; none where one key is pinned.
     pub(crate) signers: BTreeSet<String>,
+    /// Expiry of the last timestamp that named it, where the known timestamp names another catalogue, which has not come yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) current_until: Option<Time>,
 }
 
 /// Why nothing new may be installed from a catalogue. What is installed goes on.
@@ -86,6 +89,12 @@ pub enum Unfit {
     Replaced,
     #[error("'{file}' expired at {}", to_text(.at))]
     Expired { file: &'static str, at: Time },
+    /// The timestamp names a newer catalogue, and no update has brought it.
+    #[error(
+        "the timestamp names a newer catalogue, which has not come; the known one was the current one until {}",
+        to_text(.until)
+    )]
+    Behind { until: Time },
     /// The root that was stored cannot be read.
     #[error("the stored root of the catalogue is damaged")]
     Damaged,
@@ -229,6 +238,9 @@ impl State {
             }
             if timestamp.expires <= now {
                 return Err(Unfit::Expired { file: TIMESTAMP, at: timestamp.expires });
+            }
+            if let Some(until) = catalog.current_until.filter(|until| *until <= now) {
+                return Err(Unfit::Behind { until });
             }
         }
         if catalog.expires <= now {

@@ -21,7 +21,7 @@ use crate::verify::{SIGNATURE_BYTES_MAX, length};
 /// An update under way.
 #[derive(Debug)]
 pub struct Update {
-    /// What the update began with, which stays in force when it fails.
+    /// What the update began with.
     old: State,
     pub(crate) new: State,
     /// Fixed when the update begins, so that no step sees another time.
@@ -132,7 +132,7 @@ impl Update {
     }
 
     /// Takes what [`Update::next`] asked for; `None` when the server has no such file. An error of the network is neither:
-    /// the update is given up, and only [`Update::newer_root`] is left of it.
+    /// the update is given up, and only [`Update::kept`] is left of it.
     pub fn give(mut self, answer: Option<Vec<u8>>) -> Result<Self, Failure> {
         let phase = std::mem::replace(&mut self.phase, Phase::Done { catalog: None });
         let Some((file, max)) = self.awaited(&phase) else { return Ok(Self { phase, ..self }) };
@@ -145,7 +145,7 @@ impl Update {
         };
         match result {
             Ok(phase) => Ok(Self { phase, ..self }),
-            Err((step, refusal)) => Err(Failure { step, refusal, newer_root: self.newer_root() }),
+            Err((step, refusal)) => Err(Failure { step, refusal, kept: self.kept() }),
         }
     }
 
@@ -158,13 +158,17 @@ impl Update {
         }
     }
 
-    /// The state that the update began with, under the newest root that was proven so far; `None` where there is no newer one.
-    /// A server that gives an update up, because nothing more can be fetched, stores it in the same way as that of a
-    /// [`Failure`].
+    /// What stays of an update that does not end well: the newest root that was proven so far, and the last timestamp that was
+    /// accepted, always together with its revocations. The known catalogue and the time of the last good update are those that
+    /// the update began with. `None` where nothing differs from that.
+    ///
+    /// A server that stores it never goes back to keys that were replaced, or to a list without a revocation that it has seen.
+    /// What is revoked thus does not depend on the catalogue, which another key signs. A server that gives an update up,
+    /// because nothing more can be fetched, stores it in the same way as that of a [`Failure`].
     #[must_use]
-    pub fn newer_root(&self) -> Option<Box<State>> {
-        (self.new.trust != self.old.trust)
-            .then(|| Box::new(State { trust: self.new.trust.clone(), ..self.old.clone() }))
+    pub fn kept(&self) -> Option<Box<State>> {
+        let kept = State { good_at: self.old.good_at, ..self.new.clone() };
+        (kept != self.old).then(|| Box::new(kept))
     }
 
     /// The file that a phase waits for, and its most bytes.
@@ -272,5 +276,5 @@ impl Phase {
 }
 
 fn early(step: Step, refusal: Refusal) -> Failure {
-    Failure { step, refusal, newer_root: None }
+    Failure { step, refusal, kept: None }
 }

@@ -6,6 +6,7 @@
 
 mod files;
 mod formats;
+mod kept;
 mod rotations;
 mod server;
 mod times;

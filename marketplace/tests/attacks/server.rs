@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// The update is refused at this step with these words. Returns what is stored then: the old state, at most under a newer
-    /// root. With the good files an update goes on from it.
+    /// root, and behind an accepted timestamp with that and what it revokes. With the good files an update goes on from it.
     #[track_caller]
     pub(crate) fn refuses(&self, what: &str, bad: &Files, good: &Files, step: Step, words: &str) -> State {
         let failure = update(&self.state, self.now, bad).expect_err(what);
@@ -148,13 +148,17 @@ impl Server {
         assert_eq!(failure.step, step, "{what}: {shown}");
         assert!(shown.contains(&format!("step '{step}'")), "{what}: {shown}");
         assert!(shown.contains(words), "{what}: expected {words}, got {shown}");
-        let left = failure.newer_root.map_or_else(|| self.state.clone(), |newer| *newer);
-        let beside_root = |state: &State| {
+        let left = failure.kept.map_or_else(|| self.state.clone(), |kept| *kept);
+        let of_old = |state: &State| {
             let mut value = serde_json::to_value(state).unwrap();
             value["trust"] = Value::Null;
+            if step == Step::Catalog {
+                (value["timestamp"], value["revocations"]) = (Value::Null, Value::Null);
+                value["catalog"]["current_until"] = Value::Null;
+            }
             value
         };
-        assert_eq!(beside_root(&left), beside_root(&self.state), "{what}");
+        assert_eq!(of_old(&left), of_old(&self.state), "{what}");
         if let Err(failure) = update(&left, self.now, good) {
             panic!("{what}: with good files: {failure}");
         }

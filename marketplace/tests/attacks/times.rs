@@ -113,7 +113,10 @@ fn stolen_keys_reach_no_further_than_their_roles() {
         ),
         ("all keys of the catalogue", forge(&of_catalog, false), "its SHA-256 differs"),
     ] {
-        server.refuses(what, &bad, &good, Step::Catalog, words);
+        // A forged timestamp was believed: the next one has a higher version.
+        let mut next = good.clone();
+        next.timestamp(&next.stamp(3, 2, 0), &[TIMESTAMP_KEY]);
+        server.refuses(what, &bad, &next, Step::Catalog, words);
     }
     // A root that would give all roles to the attacker's own key.
     let mut bad = good.clone();

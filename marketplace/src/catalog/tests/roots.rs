@@ -39,7 +39,7 @@ fn a_root_needs_the_keys_of_the_old_one_and_its_own() {
             assert_eq!(world.update(&state, day(2)).unwrap().state.root_version(), Some(2));
         } else {
             let failure = world.refuses(&state, day(2), Step::Root, "Threshold");
-            assert!(failure.newer_root.is_none());
+            assert!(failure.kept.is_none());
         }
     }
 }
@@ -134,7 +134,7 @@ fn only_the_last_root_has_to_be_in_force() {
     old.expires = day(1);
     world.put_root(&old, &[1, 2]);
     let failure = world.refuses(&state, day(2), Step::Root, "Expired { file: \"2.root.json\"");
-    assert_eq!(failure.newer_root.and_then(|state| state.root_version()), Some(2));
+    assert_eq!(failure.kept.and_then(|state| state.root_version()), Some(2));
     world.put_root(&usual_root(3), &[1, 2]);
     assert_eq!(world.update(&state, day(2)).unwrap().state.root_version(), Some(3));
     // At the very moment it is over.
@@ -195,7 +195,7 @@ fn the_newer_root_of_a_failed_update_keeps_replaced_keys_out() {
     let before = world.files.clone();
     world.put_root(&root(2, role(&[1, 2, 3], 2), role(&[10], 1), role(&[21], 1)), &[1, 2]);
     let failure = world.refuses(&state, day(2), Step::Timestamp, "Threshold");
-    let newer = *failure.newer_root.unwrap();
+    let newer = *failure.kept.unwrap();
     assert_eq!(newer.may_install(day(2)), Err(Unfit::Replaced), "nothing is installed until new keys signed");
     assert_eq!(newer.catalog_version(), Some(1), "the rest of the state stays");
 
@@ -210,16 +210,29 @@ fn the_newer_root_of_a_failed_update_keeps_replaced_keys_out() {
 }
 
 #[test]
-fn an_update_that_is_given_up_leaves_its_newer_root() {
+fn an_update_that_is_given_up_leaves_its_newer_root_and_its_timestamp() {
     let mut world = World::new();
     let state = world.known();
     world.put_root(&usual_root(2), &[1, 2]);
     let mut update = Update::begin(state.clone(), day(2)).unwrap();
-    assert!(update.newer_root().is_none());
+    assert!(update.kept().is_none());
     for name in ["2.root.json", "2.root.json.sig"] {
         update = update.give(world.files.get(name).cloned()).unwrap();
     }
-    let newer = update.newer_root().unwrap();
+    let newer = update.kept().unwrap();
     assert_eq!(newer.root_version(), Some(2));
     assert_eq!(State { trust: state.trust.clone(), ..*newer }, state);
+
+    // The timestamp counts with its signatures, and not before.
+    world.publish(2, 2);
+    let mut timestamp = world.timestamp(2, 2);
+    timestamp.revocations.push(plugin_revocation("a flaw"));
+    world.put_timestamp(&timestamp, &[20]);
+    for (name, version) in [("3.root.json", 1), ("timestamp.json", 1), ("timestamp.json.sig", 2)] {
+        update = update.give(world.files.get(name).cloned()).unwrap();
+        let kept = update.kept().unwrap();
+        assert_eq!(kept.timestamp_version(), Some(version), "after {name}");
+        assert_eq!(kept.revocations().len(), usize::from(version == 2), "after {name}");
+        assert_eq!(kept.catalog_version(), Some(1), "after {name}");
+    }
 }

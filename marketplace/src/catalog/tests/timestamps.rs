@@ -180,7 +180,7 @@ fn a_key_that_is_added_takes_nothing_away() {
     world.put_timestamp(&world.timestamp(4, 1), &[20]);
     let failure =
         world.refuses(&state, day(2), Step::Timestamp, "Rollback { file: \"timestamp.json\", known: 5");
-    assert_eq!(failure.newer_root.unwrap().may_install(day(2)), Ok(()));
+    assert_eq!(failure.kept.unwrap().may_install(day(2)), Ok(()));
     world.put_timestamp(&world.timestamp(6, 1), &[20]);
     world.refuses(&state, day(2), Step::Revocations, "RevocationLost");
 }
@@ -196,7 +196,7 @@ fn a_higher_threshold_holds_for_what_is_known() {
         Step::Catalog,
         "Threshold { file: \"1.catalog.json\", needed: 2, found: 1 }",
     );
-    assert_eq!(failure.newer_root.unwrap().may_install(day(2)), Err(Unfit::Replaced));
+    assert_eq!(failure.kept.unwrap().may_install(day(2)), Err(Unfit::Replaced));
     world.put_catalog(1, catalog(1).to_string().into_bytes(), &[10, 11]);
     world.update(&state, day(2)).unwrap();
 }

@@ -167,7 +167,8 @@ impl World {
         Ok(update.finish().expect("nothing is awaited"))
     }
 
-    /// The update fails at this step for this reason, and of the old state everything stays but a newer root.
+    /// The update fails at this step for this reason. The old state stays, under a newer root where one was proven; behind a
+    /// timestamp that was accepted, with that timestamp and what it revokes.
     #[track_caller]
     pub(super) fn refuses(&mut self, state: &State, now: Time, step: Step, reason: &str) -> Failure {
         let failure = self.update(state, now).expect_err(reason);
@@ -175,9 +176,17 @@ impl World {
         assert_eq!(failure.step, step, "{shown}");
         assert!(shown.starts_with(reason), "expected {reason}, got {shown}");
         assert!(failure.to_string().contains(&format!("step '{step}'")), "{failure}");
-        if let Some(newer) = &failure.newer_root {
-            assert!(newer.root_version() > state.root_version());
-            assert_eq!(State { trust: state.trust.clone(), ..(**newer).clone() }, *state);
+        if let Some(kept) = &failure.kept {
+            assert!(kept.root_version() >= state.root_version());
+            let mut kept = State { trust: state.trust.clone(), ..(**kept).clone() };
+            if step == Step::Catalog {
+                kept.timestamp.clone_from(&state.timestamp);
+                kept.revocations.clone_from(&state.revocations);
+                if let (Some(kept), Some(known)) = (&mut kept.catalog, &state.catalog) {
+                    kept.current_until = known.current_until;
+                }
+            }
+            assert_eq!(kept, *state);
         }
         failure
     }
