@@ -3,6 +3,7 @@
 
 mod attacks;
 mod attacks_more;
+mod busy;
 mod crash;
 mod install;
 mod keys;

@@ -30,7 +30,7 @@ on_both! {
         let (keys, device) = (Keys::new(), Device::start().await);
         let folder = tempfile::tempdir().unwrap();
         let hold = folder.path().join("hold");
-        let options = keys.options().compiling_with(held_by(&hold));
+        let options = keys.options().compiling(held_by(&hold));
         let server = Server::start_with(database, options).await;
         let api = server.set_up().await;
         let lab = Lab { server, api, device, keys };

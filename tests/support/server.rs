@@ -62,8 +62,8 @@ impl Options {
         self
     }
 
-    /// Compiles with another program than the server's own.
-    pub(crate) fn compiling_with(mut self, compiler: Compiler) -> Self {
+    /// Compiles components in another way than usual. A server in a process of its own does not.
+    pub(crate) fn compiling(mut self, compiler: Compiler) -> Self {
         self.compiler = Some(compiler);
         self
     }

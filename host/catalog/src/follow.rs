@@ -1,11 +1,9 @@
-//! Updates the catalogue by itself, installs what is newer where the operator wants that, and takes up what other processes of
-//! the same database have found to be revoked.
+//! Updates the catalogue by itself, and installs what is newer where the operator wants that.
 
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_inventory::adapters::take_up_revocations;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_plugins::Actor;
@@ -23,23 +21,14 @@ const RETRY_MINUTES: i64 = 10;
 /// Pause of this process after an error that was not written.
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// What a process has taken up.
-#[derive(Default)]
-struct Seen {
-    /// How often what is revoked was changed.
-    gate: i64,
-    /// No update is tried before.
-    pause: Option<Instant>,
-}
-
 /// Follows until the service stops.
 pub(crate) async fn follow(app: SharedApp) {
     let stop = app.tasks.stopping();
-    let mut seen = Seen::default();
+    let mut pause = None;
     loop {
         let looked = tokio::select! {
             () = stop.cancelled() => return,
-            looked = look(&app, &mut seen) => looked,
+            looked = look(&app, &mut pause) => looked,
         };
         if let Err(error) = looked {
             tracing::warn!(error = %error, "the catalogue cannot be followed; tried again");
@@ -51,22 +40,17 @@ pub(crate) async fn follow(app: SharedApp) {
     }
 }
 
-async fn look(app: &SharedApp, seen: &mut Seen) -> Result<(), Error> {
-    // Before its first look a process knows nothing of what came after it began to load. Plugins have a follower of their own.
-    let gate = catalogs::gate(&mut app.db.single().await?).await?;
-    if gate != seen.gate {
-        take_up_revocations(app).await?;
-        seen.gate = gate;
-    }
-    if seen.pause.is_some_and(|until| Instant::now() < until) || !is_due(app).await? {
+/// Updates where it is time. No update is tried before `pause`.
+async fn look(app: &SharedApp, pause: &mut Option<Instant>) -> Result<(), Error> {
+    if pause.is_some_and(|until| Instant::now() < until) || !is_due(app).await? {
         return Ok(());
     }
-    seen.pause = Some(Instant::now() + PAUSE);
+    *pause = Some(Instant::now() + PAUSE);
     sync(app, Actor::Host(app)).await?;
     if app.config.of::<CatalogSettings>().auto_update {
         install::update_all(app).await?;
     }
-    seen.pause = None;
+    *pause = None;
     Ok(())
 }
 

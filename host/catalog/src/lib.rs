@@ -10,6 +10,7 @@ mod follow;
 mod glossary;
 mod install;
 mod ratings;
+mod revoked;
 mod routes;
 mod settings;
 mod shelf;
@@ -24,6 +25,7 @@ use heddle_kernel::feature::{Diagnostic, Feature, Names, Worker};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 
+use self::revoked::Part;
 use self::settings::CatalogSettings;
 use self::shelf::Shelves;
 
@@ -64,6 +66,10 @@ impl Feature for Marketplace {
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
-        vec![Worker::new("marketplace.follow", follow::follow(app.clone()))]
+        vec![
+            Worker::new("marketplace.follow", follow::follow(app.clone())),
+            Worker::new("marketplace.withdraw", revoked::follow(app.clone(), Part::Withdraw)),
+            Worker::new("marketplace.stand_in", revoked::follow(app.clone(), Part::StandIn)),
+        ]
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use heddle_core::Timestamp;
 use heddle_core::event::NewEvent;
-use heddle_inventory::adapters::{package_id, revoked_adapters, take_up_revocations};
+use heddle_inventory::adapters::{package_id, revoked_adapters, take_up_revocations, withdraw_revoked};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::task;
@@ -138,7 +138,8 @@ pub(crate) async fn sync(app: &SharedApp, actor: Actor<'_>) -> Result<Report, Er
         // What another process wrote meanwhile is begun with anew: what was fetched may be newer.
         let Some((report, is_news)) = write.write(fetched).await? else { continue };
         if is_news {
-            // Other processes follow within seconds.
+            // Other processes follow within seconds. What waits for a turn comes last.
+            withdraw_revoked(app).await?;
             take_up(app).await?;
             take_up_revocations(app).await?;
         }

@@ -5,6 +5,7 @@ mod installed;
 mod named;
 mod packages;
 mod reading;
+mod revoked;
 mod routes;
 
 use heddle_kernel::app::{App, Parts, SharedApp};
@@ -23,8 +24,8 @@ use serde_json::Value;
 
 pub use self::installed::{install_listed, shown, to_its_end};
 pub use self::named::id_of as package_id;
-pub use self::packages::revoked_adapters;
 pub use self::reading::take_up_revocations;
+pub use self::revoked::{revoked_adapters, withdraw_revoked};
 
 /// Installed adapters.
 pub struct Adapters;

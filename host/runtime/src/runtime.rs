@@ -140,12 +140,24 @@ impl Runtime {
     /// Takes an adapter out of service: its vendor has none from now on. Running calls end on it. False when there
     /// was none.
     pub fn withdraw(&self, vendor: &str) -> bool {
+        self.withdraw_where(vendor, |_| true)
+    }
+
+    /// Takes exactly this package out of service: another one that has taken its place meanwhile goes on. Running calls end on
+    /// it. False when it did not serve.
+    pub fn withdraw_package(&self, adapter: &Adapter) -> bool {
+        self.withdraw_where(adapter.id(), |serving| serving.manifest_sha256() == adapter.manifest_sha256())
+    }
+
+    fn withdraw_where(&self, vendor: &str, is_it: impl Fn(&Adapter) -> bool) -> bool {
         let before = self.adapters.rcu(|adapters| {
             let mut adapters = BTreeMap::clone(adapters);
-            adapters.remove(vendor);
+            if adapters.get(vendor).is_some_and(&is_it) {
+                adapters.remove(vendor);
+            }
             adapters
         });
-        let was_there = before.contains_key(vendor);
+        let was_there = before.get(vendor).is_some_and(&is_it);
         if was_there {
             self.changes.send_modify(|changes| *changes += 1);
         }

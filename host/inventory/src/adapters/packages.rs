@@ -17,16 +17,15 @@ use heddle_kernel::app::App;
 use heddle_kernel::audit::packages::audit_new;
 use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
 use heddle_kernel::task;
-use heddle_marketplace::catalog::{Action, Revocation};
 use heddle_marketplace::{TrustedKey, Verified};
 use heddle_packages::settings::{AdapterSettings, package_folders};
-use heddle_packages::{Ground, NotLoaded, bind, find_binding, said_of};
-use heddle_runtime::Adapter;
+use heddle_packages::{Ground, NotLoaded, bind, find_binding};
 use heddle_store::installed_packages::Installed;
 use semver::Version;
 
 use self::choice::in_order;
 use super::installed::{self, Seen, Turns};
+use super::revoked::serve;
 
 /// Where a package comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,35 +121,6 @@ fn warn_without_adapters(app: &App) {
             folder.display()
         ),
     }
-}
-
-/// The adapters that serve and are revoked.
-pub fn revoked_adapters<'a>(app: &App, revoked: &'a [Revocation]) -> Vec<(Adapter, &'a Revocation)> {
-    let of = |adapter: Adapter| Some((said_of(&adapter, revoked)?, adapter));
-    app.runtime.adapters().into_iter().filter_map(of).map(|(said, adapter)| (adapter, said)).collect()
-}
-
-/// Takes adapters out of service that a catalogue has revoked, and cuts the calls of those that it wants cut. Another package
-/// of theirs serves once all are read again.
-pub(super) async fn withdraw_revoked(app: &App) -> Result<(), NotLoaded> {
-    let ground = Ground::of(app).await?;
-    for (adapter, revocation) in revoked_adapters(app, &ground.revoked) {
-        if revocation.action == Action::Block {
-            continue;
-        }
-        if revocation.action == Action::Kill {
-            adapter.cut();
-        }
-        app.runtime.withdraw(adapter.id());
-        tracing::error!(
-            component = adapter.id(),
-            version = adapter.version(),
-            reason = revocation.reason,
-            "adapter {} is out of service: it is revoked by the catalogue",
-            adapter.id()
-        );
-    }
-    Ok(())
 }
 
 /// The packages of the folder that are what their publishers signed, by id; `None` where the folder cannot be read.
@@ -311,7 +281,7 @@ pub(super) async fn load(
 ) -> Result<(), NotLoaded> {
     let adapter = app.runtime.prepared(package).await?;
     bind(app, package, ground).await?;
-    app.runtime.serve(&adapter);
+    serve(app, &adapter).await;
     tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {name}");
     Ok(())
 }

@@ -9,7 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
 use super::installed::{Seen, Turns};
-use super::packages::{load_all, withdraw_revoked};
+use super::packages::load_all;
+use super::revoked::withdraw_revoked;
 
 /// The signal to read the packages again.
 pub(super) struct Asked(Mutex<Option<Signal>>);
@@ -51,11 +52,16 @@ pub(super) async fn read_when_asked(app: SharedApp) {
     }
 }
 
-/// Takes adapters out of service that a catalogue has revoked, and reads the packages again, so that another one of theirs may
-/// stand in.
+/// Takes adapters out of service at once that a catalogue has revoked. Then waits for its turn, and reads the packages again, so
+/// that another one of theirs may stand in.
+///
+/// # Errors
+/// The database gives no answer.
 pub async fn take_up_revocations(app: &SharedApp) -> Result<(), Error> {
+    withdraw_revoked(app).await?;
     let turns = app.part::<Turns>();
     let mut seen = turns.take().await;
+    // Once more: what was put into service before the turn may not have been able to ask.
     withdraw_revoked(app).await?;
     read(app, turns, &mut seen).await;
     Ok(())

@@ -25,6 +25,7 @@ use super::changes::Replaced;
 use super::view::{Judged, Outcome};
 use super::{Seen, Turns, kept, shown};
 use crate::adapters::named::id_of;
+use crate::adapters::revoked::serve;
 
 /// Judges what was sent, and installs it unless it is a dry run.
 pub(super) async fn install(by: &By, archive: Bytes, is_dry_run: bool) -> Result<Judged, Error> {
@@ -82,7 +83,7 @@ async fn install_opened(
     let followed = seen.get(id);
     let new = New { opened, before, followed, serving: serving.as_ref() };
     let written = new.write(by).await?;
-    app.runtime.serve(&adapter);
+    serve(app, &adapter).await;
     tracing::warn!(
         component = adapter.id(), version = adapter.version(), user.id = %by.caller.user_id,
         request.id = by.origin.request_id, "adapter {} {} was installed", adapter.id(), adapter.version()

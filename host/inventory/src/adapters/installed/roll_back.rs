@@ -16,6 +16,7 @@ use super::changes::Replaced;
 use super::install::{is_older, record, served};
 use super::view::{Judged, Outcome};
 use super::{Turns, kept, shown};
+use crate::adapters::revoked::serve;
 
 /// Puts the package before the one that serves back in service.
 pub(super) async fn roll_back(by: &By, id: &str) -> Result<Judged, Error> {
@@ -42,7 +43,7 @@ pub(super) async fn roll_back(by: &By, id: &str) -> Result<Judged, Error> {
     let adapter = app.runtime.prepared(&package).await.map_err(unusable)?;
     let replaces = serving.as_ref().map(|serving| Replaced::of(serving, package.manifest()));
     let written = turn.write(by, &ground).await?;
-    app.runtime.serve(&adapter);
+    serve(app, &adapter).await;
     tracing::warn!(
         component = id, version = adapter.version(), user.id = %by.caller.user_id,
         request.id = by.origin.request_id, "adapter {id} was rolled back to {}", adapter.version()
