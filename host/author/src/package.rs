@@ -10,7 +10,7 @@ use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{
     MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, judge_schemas, read_dir, write_archive, write_dir,
 };
-use heddle_runtime::{CompileError, Compiler, LoadError};
+use heddle_runtime::{Compiler, LoadError};
 use serde::{Deserialize, Serialize};
 
 use crate::command::At;
@@ -101,10 +101,7 @@ pub(crate) fn check(project: &Project, compiler: Compiler, out: &mut dyn Write) 
 
 /// Whether the plugin is at fault, and not this machine.
 fn is_refusal(error: &anyhow::Error) -> bool {
-    match error.downcast_ref::<LoadError>() {
-        None | Some(LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_))) => false,
-        Some(_) => true,
-    }
+    error.downcast_ref::<LoadError>().is_some_and(|error| !error.is_passing())
 }
 
 fn refused(error: &anyhow::Error, out: &mut dyn Write) -> anyhow::Result<bool> {

@@ -159,6 +159,7 @@ pub(crate) async fn update_all(app: &SharedApp) -> Result<(), Error> {
     if shelf.state.may_install(app.clock.now()).is_err() {
         return Ok(());
     }
+    let retries = &Shelves::of(app).retries;
     for listed in catalog.plugins.iter().filter(|plugin| plugin.kind == Kind::Plugin) {
         // What a person or the catalogue took out of service stays so until a person has looked.
         let is_followed =
@@ -167,14 +168,25 @@ pub(crate) async fn update_all(app: &SharedApp) -> Result<(), Error> {
         let newest = listed.newest_installable(&host_version(), SUPPORTED_API, shelf.state.revocations());
         let Some(newest) = newest else { continue };
         let is_newer = here.version.is_none_or(|version| newest.version.cmp_precedence(&version).is_gt());
-        // One that was refused, or waits, is not fetched again and again.
-        if !is_newer || heddle_plugins::was_sent(app, &newest.manifest_sha256).await? {
+        // One that was refused, or waits, is not fetched again and again. Of a fault of this machine, nothing is on record.
+        let manifest = &newest.manifest_sha256;
+        if !is_newer
+            || retries.last(manifest, app.clock.now())
+            || heddle_plugins::was_sent(app, manifest).await?
+        {
             continue;
         }
         let choice = Choice { shelf: &shelf, catalog: &catalog, plugin: listed, version: newest };
         let installed = async { install_plugin(Actor::Host(app), choice.fetched(app).await?, None).await };
-        if let Err(error) = installed.await {
-            tracing::warn!(component = %listed.id, error = %error, "version {} was not installed", newest.version);
+        match installed.await {
+            Ok(_) => retries.end(manifest),
+            Err(error) => {
+                retries.prolong(manifest, app.clock.now());
+                tracing::warn!(
+                    component = %listed.id, error = %error,
+                    "version {} was not installed; it is tried again after a pause", newest.version
+                );
+            }
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ mod follow;
 mod glossary;
 mod install;
 mod ratings;
+mod retries;
 mod revoked;
 mod routes;
 mod settings;

@@ -10,6 +10,7 @@ use heddle_store::catalogs::{self, CatalogRow};
 use serde::Deserialize as _;
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
+use crate::retries::Retries;
 use crate::trust::Trust;
 
 /// Packages that are fetched at once, each in memory until it is installed.
@@ -28,6 +29,8 @@ pub(crate) struct Shelves {
     cold: Mutex<()>,
     /// Turns to fetch a package.
     pub(crate) fetches: Semaphore,
+    /// Versions that could not be installed by themselves, and are tried again.
+    pub(crate) retries: Retries,
 }
 
 impl Default for Shelves {
@@ -38,6 +41,7 @@ impl Default for Shelves {
             turn: Mutex::default(),
             cold: Mutex::default(),
             fetches: Semaphore::new(FETCHES_MAX),
+            retries: Retries::default(),
         }
     }
 }

@@ -93,10 +93,12 @@ pub fn conflict(reason: String) -> Error {
     Error::Conflict { kind: "package_conflict", message: reason }
 }
 
-/// The error of a package whose component cannot be used. A fault of this machine is no fault of the package.
+/// The error of a package whose component cannot be used. A fault of this machine is no fault of the package: it is 500 where the
+/// machine needs help, and 503 where another try may do.
 pub fn unusable(error: LoadError) -> Error {
     match error {
         LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_)) => Error::internal(error),
+        passing if passing.is_passing() => Error::Unavailable(passing.to_string()),
         other => refused(other.to_string()),
     }
 }

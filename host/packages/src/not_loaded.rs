@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heddle_kernel::http::error::Error;
-use heddle_runtime::{CompileError, LoadError};
+use heddle_runtime::LoadError;
 
 use crate::judge::conflict;
 
@@ -26,11 +26,10 @@ impl From<heddle_store::Error> for NotLoaded {
 
 impl From<LoadError> for NotLoaded {
     fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_) | CompileError::Timeout) => {
-                NotLoaded::Passing(error.to_string())
-            }
-            error => NotLoaded::Refused(error.to_string()),
+        if error.is_passing() {
+            NotLoaded::Passing(error.to_string())
+        } else {
+            NotLoaded::Refused(error.to_string())
         }
     }
 }

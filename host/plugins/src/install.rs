@@ -21,7 +21,7 @@ use heddle_marketplace::manifest::Kind;
 use heddle_packages::{
     Ground, Opened, bind_in, conflict, find_binding, key_of, may_serve, refused, unusable,
 };
-use heddle_runtime::{CompileError, LoadError, Plugin};
+use heddle_runtime::{LoadError, Plugin};
 use heddle_store::installed_packages::{self, NewKept};
 use heddle_store::packages::{self, Binding};
 use heddle_store::plugins::{self, GrantRow, PluginRow, VersionRow};
@@ -198,15 +198,27 @@ async fn is_there(app: &App, tx: &mut Tx, row: &PluginRow, manifest: &str) -> Re
     Ok(kept.iter().any(|one| one == manifest))
 }
 
-/// The step at which a component failed, and why. A fault of this machine is no fault of the package.
+/// The step at which a component failed, and why.
+///
+/// # Errors
+/// It is a fault of this machine and none of the package: nothing is recorded, and it may be sent again.
 fn reason_of(error: LoadError) -> Result<(PluginState, String), Error> {
+    if error.is_passing() {
+        return Err(unusable(error));
+    }
+    // Faults of this machine have no step; they were answered above.
     let step = match &error {
-        LoadError::Cache(_) | LoadError::Compile(CompileError::Process(_)) => return Err(unusable(error)),
-        LoadError::NotComponent | LoadError::Invalid(_) | LoadError::Compile(_) | LoadError::Code(_) => {
-            PluginState::Compiled
-        }
+        LoadError::NotComponent
+        | LoadError::Invalid(_)
+        | LoadError::Cache(_)
+        | LoadError::Compile(_)
+        | LoadError::Code(_) => PluginState::Compiled,
         LoadError::Kind { .. } | LoadError::Schema(_) => PluginState::Checked,
-        LoadError::Import { .. } | LoadError::Export(_) | LoadError::Link(_) => PluginState::Linked,
+        LoadError::Import { .. }
+        | LoadError::Export(_)
+        | LoadError::Link(_)
+        | LoadError::NotReady { .. }
+        | LoadError::Untried(_) => PluginState::Linked,
     };
     Ok((step, error.to_string()))
 }

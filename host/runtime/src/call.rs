@@ -25,6 +25,7 @@ use crate::egress::{Account, Egress, Facts};
 use crate::exports::{Exported, Exports};
 use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter, REFUSALS_LOGGED};
 use crate::lines::Lines;
+use crate::load::LoadError;
 use crate::meter::CpuMeter;
 use crate::observe::Observer;
 use crate::reach::Reach;
@@ -231,12 +232,20 @@ impl Shared {
     /// until then only their names were looked at. It has the bounds of a call, and reaches nothing.
     ///
     /// # Errors
-    /// Says why the component cannot be called.
-    pub(crate) async fn tried(self: &Arc<Self>, component: &Arc<Component>) -> Result<(), String> {
+    /// Says why the component cannot be called, or that this machine could not try it.
+    pub(crate) async fn tried(self: &Arc<Self>, component: &Arc<Component>) -> Result<(), LoadError> {
+        self.tried_within(component, TRIAL_WALL).await
+    }
+
+    pub(crate) async fn tried_within(
+        self: &Arc<Self>,
+        component: &Arc<Component>,
+        wall: Duration,
+    ) -> Result<(), LoadError> {
         let (shared, component) = (Arc::clone(self), Arc::clone(component));
         let work = async move {
             let _one = shared.trials.acquire().await;
-            let (facts, deadline) = (Arc::clone(&component.facts), Instant::now() + TRIAL_WALL);
+            let (facts, deadline) = (Arc::clone(&component.facts), Instant::now() + wall);
             let (cpu, budget) = (CpuMeter::new(), facts.bounds.cpu);
             let reach = Reach::nothing(&shared.egress, Arc::clone(&facts));
             let around = Surroundings::of_trial(facts.manifest.id.clone(), deadline);
@@ -247,12 +256,12 @@ impl Shared {
             };
             match tokio::time::timeout_at(deadline.into(), work).await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(format!("{error:#}")),
-                Err(_) => Err(format!("it is not ready after {} s", TRIAL_WALL.as_secs())),
+                Ok(Err(error)) => Err(LoadError::Link(format!("{error:#}"))),
+                Err(_) => Err(LoadError::NotReady { secs: wall.as_secs() }),
             }
         };
         let ended = Owned::spawn(&self.guests, work).join().await;
-        ended.unwrap_or_else(|error| Err(format!("trying it did not end: {error}")))
+        ended.unwrap_or_else(|error| Err(LoadError::Untried(error.to_string())))
     }
 
     fn store(

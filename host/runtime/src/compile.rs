@@ -4,12 +4,13 @@
 //! takes the child down. The child gets no environment and no arguments but its own.
 
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use heddle_marketplace::COMPONENT_BYTES_MAX;
-use rustix::process::{Pid, Resource, Rlimit, getppid, nice, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, nice, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
@@ -23,6 +24,9 @@ const SMALL_WALL: Duration = Duration::from_secs(90);
 const LARGE_ADDRESS_BYTES: u64 = 4 << 30;
 const LARGE_CPU_SECS: u64 = 180;
 const LARGE_WALL: Duration = Duration::from_mins(4);
+/// Between the limit of processor time, at which a signal of its own ends the child, and the one at which it is killed like
+/// by anything else.
+const CPU_GRACE_SECS: u64 = 5;
 const CODE_BYTES_MAX: u64 = 256 << 20;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// How often the child looks whether its parent is still there.
@@ -59,10 +63,34 @@ pub struct Compiler {
 pub enum CompileError {
     #[error("the compile process cannot be used")]
     Process(#[source] std::io::Error),
-    #[error("compiling took longer than a component of its size may take")]
+    /// Its time was over before its processor time was: other work kept it waiting.
+    #[error(
+        "compiling took longer than a component of its size may take; try again when this machine is less busy"
+    )]
     Timeout,
+    /// A signal ended the child, such as that of a system without memory. `said` is what the child said last, or how it ended.
+    #[error(
+        "compiling was cut short: {said}; try again when this machine is less busy and has more memory free"
+    )]
+    Killed { signal: i32, said: String },
+    /// The child used up its own processor time, which does not depend on what else runs.
+    #[error(
+        "the component cannot be compiled: it takes more than {secs} s of processor time; make it smaller"
+    )]
+    Cpu { secs: u64 },
     #[error("the component cannot be compiled: {0}")]
     Refused(String),
+}
+
+impl CompileError {
+    /// Whether this machine is at fault, and not the component: trying again may help.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Process(_) | Self::Timeout | Self::Killed { .. } => true,
+            Self::Cpu { .. } | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// The child's side: limits itself, then reads a component and writes its code.
@@ -78,7 +106,7 @@ pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), Com
     input.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut component).map_err(CompileError::Process)?;
     let limits = Limits::of(&component);
     limit(Resource::As, limits.address_bytes)?;
-    limit(Resource::Cpu, limits.cpu_secs)?;
+    limit_to(Resource::Cpu, limits.cpu_secs, limits.cpu_secs + CPU_GRACE_SECS)?;
     let engine = crate::engine::compiling().map_err(|error| CompileError::Refused(error.to_string()))?;
     let code = engine
         .precompile_component(&component)
@@ -106,7 +134,11 @@ fn wait_for_orphanage(parent: Option<Pid>, interval: Duration) {
 }
 
 fn limit(resource: Resource, most: u64) -> Result<(), CompileError> {
-    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    limit_to(resource, most, most)
+}
+
+fn limit_to(resource: Resource, current: u64, maximum: u64) -> Result<(), CompileError> {
+    let limit = Rlimit { current: Some(current), maximum: Some(maximum) };
     setrlimit(resource, limit).map_err(|errno| CompileError::Process(errno.into()))
 }
 
@@ -147,7 +179,17 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
     if status.success() {
         return Ok(code);
     }
-    Err(CompileError::Refused(reason(&String::from_utf8_lossy(&message), &status.to_string())))
+    Err(failed(status, &String::from_utf8_lossy(&message), Limits::of(component).cpu_secs))
+}
+
+/// Whose fault it is that the child failed, by how it ended.
+fn failed(status: ExitStatus, message: &str, cpu_secs: u64) -> CompileError {
+    let said = reason(message, &status.to_string());
+    match status.signal() {
+        Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Cpu { secs: cpu_secs },
+        Some(signal) => CompileError::Killed { signal, said },
+        None => CompileError::Refused(said),
+    }
 }
 
 /// Why the child failed: the first thing it said, or how it ended. A panic says what it is about in its second line,
@@ -186,18 +228,34 @@ mod tests {
         check(silent, "the compile process ended with signal: 9 (SIGKILL)");
     }
 
-    /// What the parent shows of a child that runs these commands.
-    async fn shown(script: &str) -> String {
+    /// What the parent finds of a child that runs these commands.
+    async fn error_of(script: &str) -> CompileError {
         let compiler = Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script.to_owned()] };
-        compile(&compiler, b"a component").await.unwrap_err().to_string()
+        compile(&compiler, b"a component").await.unwrap_err()
     }
 
     #[tokio::test]
     async fn a_child_that_fails_says_why() {
-        let said = shown("printf '\\nthread x panicked at y\\n' >&2; exit 3").await;
-        assert_eq!(said, "the component cannot be compiled: thread x panicked at y");
-        let said = shown("kill -9 $$").await;
-        assert!(said.contains("signal: 9"), "{said}");
+        let error = error_of("printf '\\nthread x panicked at y\\n' >&2; exit 3").await;
+        assert_eq!(error.to_string(), "the component cannot be compiled: thread x panicked at y");
+        assert!(!error.is_passing());
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_killed_is_a_fault_of_the_machine_unless_it_used_up_its_own_time() {
+        for (script, number) in [
+            ("kill -KILL $$", 9),
+            ("kill -TERM $$", 15),
+            ("echo memory allocation of 4096 bytes failed >&2; kill -ABRT $$", 6),
+        ] {
+            let error = error_of(script).await;
+            assert!(matches!(error, CompileError::Killed { signal, .. } if signal == number), "{error}");
+            assert!(error.is_passing() && error.to_string().contains("try again"), "{error}");
+        }
+        let error = error_of("kill -XCPU $$").await;
+        assert!(matches!(error, CompileError::Cpu { secs: SMALL_CPU_SECS }), "{error}");
+        assert!(!error.is_passing());
+        assert!(CompileError::Timeout.is_passing());
     }
 
     #[test]

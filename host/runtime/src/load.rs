@@ -54,8 +54,33 @@ pub enum LoadError {
     Cache(#[source] std::io::Error),
     #[error("the component does not fit the interface: {0}")]
     Link(String),
+    /// Its trial had no time: a component that computes is ended by its processor time before.
+    #[error("the component was not ready after {secs} s; try again when this machine is less busy")]
+    NotReady { secs: u64 },
+    /// Its trial was not carried out, such as where the server stops.
+    #[error("the component could not be tried: {0}; try again")]
+    Untried(String),
     #[error("a schema is not accepted: {0}")]
     Schema(String),
+}
+
+impl LoadError {
+    /// Whether this machine is at fault, and not the package: trying again may help.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Cache(_) | Self::NotReady { .. } | Self::Untried(_) => true,
+            Self::Compile(error) => error.is_passing(),
+            Self::Kind { .. }
+            | Self::NotComponent
+            | Self::Invalid(_)
+            | Self::Import { .. }
+            | Self::Export(_)
+            | Self::Code(_)
+            | Self::Link(_)
+            | Self::Schema(_) => false,
+        }
+    }
 }
 
 impl Runtime {
@@ -133,7 +158,7 @@ impl Runtime {
         if self.cache.was_tried(package.manifest_sha256()) {
             return Ok(());
         }
-        self.shared.tried(component).await.map_err(LoadError::Link)?;
+        self.shared.tried(component).await?;
         if let Err(error) = self.cache.keep_tried(package.manifest_sha256()) {
             // Such as a full disk. It is tried again at the next start.
             tracing::debug!(reason = %error, "that a component could be called is not remembered");

@@ -29,6 +29,7 @@ use crate::compile::Compiler;
 use crate::description::Bindings;
 use crate::egress::Facts;
 use crate::exports::Exports;
+use crate::load::LoadError;
 use crate::runtime::{Runtime, Settings};
 use crate::services::{Emitted, KvEntry, KvOp, KvPage, Of, PluginServices};
 use crate::state::State;
@@ -594,7 +595,11 @@ const SPINS_AT_ITS_START: &str = r"
 async fn a_component_is_tried_when_it_is_loaded() {
     let lab = Lab::start();
     let shared = &lab.runtime.shared;
-    let component = |text: &str| {
+    // With the most processor time, so that no busy machine ends the one that spins before its own limit does.
+    let mut manifest = manifest("https://a.test");
+    manifest.limits.cpu_ms = Some(5_000);
+    let slow = Arc::new(Facts::new(manifest, "sha".to_owned(), Bindings::default()));
+    let component_of = |text: &str, facts: &Arc<Facts>| {
         let bytes = wat::parse_str(text).unwrap();
         let code = wasmtime::component::Component::new(&shared.engine, bytes).unwrap();
         let pre = lab.runtime.linker.instantiate_pre(&code).unwrap();
@@ -602,7 +607,7 @@ async fn a_component_is_tried_when_it_is_loaded() {
         // Until here only names are looked at.
         exports.take::<actions::Guest>(&code, &pre).unwrap();
         Arc::new(Component {
-            facts: Arc::clone(&lab.plugin.0.component.facts),
+            facts: Arc::clone(facts),
             pre,
             exports,
             slots: OfComponent::new(Kind::Plugin),
@@ -612,10 +617,17 @@ async fn a_component_is_tried_when_it_is_loaded() {
         })
     };
     shared.tried(&lab.plugin.0.component).await.unwrap();
-    let other = component(OTHER_TYPE);
+    let facts = &lab.plugin.0.component.facts;
+    let other = component_of(OTHER_TYPE, facts);
     assert!(other.exports.has::<actions::Guest>());
     let refused = shared.tried(&other).await.unwrap_err();
-    assert!(refused.contains("type") || refused.contains("expected"), "{refused}");
-    let spinning = shared.tried(&component(SPINS_AT_ITS_START)).await.unwrap_err();
-    assert!(spinning.contains("interrupt"), "{spinning}");
+    let said = refused.to_string();
+    assert!(matches!(refused, LoadError::Link(_)) && !refused.is_passing(), "{said}");
+    assert!(said.contains("type") || said.contains("expected"), "{said}");
+    let spinning = shared.tried(&component_of(SPINS_AT_ITS_START, facts)).await.unwrap_err();
+    assert!(spinning.to_string().contains("interrupt") && !spinning.is_passing(), "{spinning}");
+    // A trial whose time is over before its processor time is has waited for the machine.
+    let late =
+        shared.tried_within(&component_of(SPINS_AT_ITS_START, &slow), Duration::ZERO).await.unwrap_err();
+    assert!(matches!(late, LoadError::NotReady { .. }) && late.is_passing(), "{late}");
 }

@@ -13,7 +13,7 @@ fn memories(count: u32, pages: u32) -> String {
 async fn tried(text: &str) -> Result<(), String> {
     let lab = Lab::start();
     let plugin = lab.plugin_of(&wat::parse_str(text).unwrap(), |_| ())?;
-    lab.runtime.shared.tried(&plugin.0.component).await
+    lab.runtime.shared.tried(&plugin.0.component).await.map_err(|error| error.to_string())
 }
 
 #[tokio::test]
