@@ -65,9 +65,12 @@ impl Compiling {
 
     /// Waits until a compile process has met its trouble, since this was asked last.
     async fn begun(&self) {
-        let begun = self.folder.path().join("begun");
-        until("it compiles", async || begun.exists()).await;
-        std::fs::remove_file(begun).unwrap();
+        until("it compiles", async || self.has_begun()).await;
+    }
+
+    /// Whether a compile process has met its trouble, since this was asked last.
+    fn has_begun(&self) -> bool {
+        std::fs::remove_file(self.folder.path().join("begun")).is_ok()
     }
 }
 
@@ -99,6 +102,20 @@ async fn fresh_adapter(api: &Api) -> Vec<u8> {
 async fn an_hour_later(lab: Lab) -> Lab {
     lab.server.running().app.clock.advance(chrono::TimeDelta::minutes(61));
     Lab { api: lab.server.log_in("ada").await, ..lab }
+}
+
+/// The lab once the server has tried the update again by itself, after pauses that grow.
+async fn tried_later(mut lab: Lab, compiling: &Compiling) -> Lab {
+    for _ in 0..30 {
+        lab = an_hour_later(lab).await;
+        for _ in 0..40 {
+            if compiling.has_begun() {
+                return lab;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+    panic!("the update is not tried again");
 }
 
 async fn serves(api: &Api, id: &str) -> bool {
@@ -173,10 +190,8 @@ on_both! {
         compiling.begun().await;
 
         // Nor where the server tries by itself, and it does so again.
-        let lab = an_hour_later(lab).await;
-        compiling.begun().await;
-        let lab = an_hour_later(lab).await;
-        compiling.begun().await;
+        let lab = tried_later(lab, &compiling).await;
+        let lab = tried_later(lab, &compiling).await;
         let standing = plugin(&lab.api).await;
         assert_eq!((&standing["state"], &standing["version"]), (&json!("active"), &json!("1.0.0")), "{standing}");
         assert!(told(&lab.api).await.iter().all(|(version, _)| version == "1.0.0"));

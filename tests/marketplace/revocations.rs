@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::Clock;
+use heddle_core::plugin::PluginState;
 use heddle_marketplace::catalog::{
     Action, CATALOG, Catalog, Document, Revocation, RevokedKind, TIMESTAMP, Timestamp, catalog_name,
     signature_name,
 };
+use heddle_store::plugins;
 use serde_json::{Value, json};
 
 use super::attacks::signed;
@@ -142,6 +144,32 @@ on_both! {
             assert_eq!(change(&lab.api, "enable").await.expect_status(200).body["version"], mended);
             assert!(is_offered(&lab.api).await, "{action}");
         }
+    }
+}
+
+/// Writes what the server writes where a plugin failed too often.
+async fn fails_too_often(lab: &Lab) {
+    let app = &lab.server.running().app;
+    let mut tx = app.db.write().await.unwrap();
+    let mut row = plugins::lock(&mut tx, "scripted").await.unwrap().unwrap();
+    (row.state, row.reason) = (PluginState::Quarantined, Some("it failed too often".to_owned()));
+    plugins::update(&mut tx, &row, app.clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+on_both! {
+    async fn a_revocation_counts_for_a_plugin_that_is_in_quarantine_already(database: Database) {
+        let lab = Lab::start(database).await;
+        lab.in_use().await;
+        fails_too_often(&lab).await;
+        revoke_below(&lab, "1.1.0", "disable").await;
+        let shown = plugin(&lab.api).await;
+        let why = json!("revoked by the catalogue: it steals");
+        assert_eq!((&shown["state"], &shown["reason"]), (&json!("quarantined"), &why), "{shown}");
+        lab.registry.add(&lab.package("1.1.0"));
+        syncs(&lab.api, "updated").await;
+        let update = lab.api.post("/marketplace/plugins/scripted/update", &json!({})).await;
+        assert_eq!(update.expect_status(201).body["state"], "disabled", "until a person enables it");
     }
 }
 

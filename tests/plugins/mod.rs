@@ -102,9 +102,14 @@ impl Lab {
 
     /// An administrator of another organization.
     async fn stranger(&self) -> Api {
-        let other =
-            self.api.post("/organizations", &json!({ "name": "Umbrella" })).await.expect_status(201).body;
-        member(&self.server, other["id"].as_str().unwrap(), Role::OrgAdmin, "uma").await.1
+        self.stranger_of("Umbrella", "uma").await
+    }
+
+    /// A user of an organization that is made for them.
+    async fn stranger_of(&self, organization: &str, user: &str) -> Api {
+        let other = self.api.post("/organizations", &json!({ "name": organization })).await;
+        let id = other.expect_status(201).body["id"].as_str().unwrap().to_owned();
+        member(&self.server, &id, Role::OrgAdmin, user).await.1
     }
 
     async fn restart(&mut self) {

@@ -97,6 +97,11 @@ impl Keys {
         derive(&self.signing, "limited-email-v1", b"")
     }
 
+    /// Key of the hashes by which a request is known again that a plugin repeats.
+    pub fn request_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "plugin-request-v1", b"")
+    }
+
     /// Key of the hashes under which API keys are stored.
     pub fn api_key_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.signing, "api-key-v1", b"")

@@ -47,7 +47,10 @@ impl From<NotLoaded> for Error {
     fn from(not_loaded: NotLoaded) -> Self {
         match not_loaded {
             NotLoaded::Refused(reason) => conflict(reason),
-            NotLoaded::Passing(reason) => Error::internal(reason),
+            NotLoaded::Passing(reason) => {
+                tracing::error!("a package cannot be loaded now: {reason}");
+                Error::Unavailable(reason)
+            }
             NotLoaded::Unknown(error) => error.into(),
         }
     }

@@ -118,6 +118,10 @@ async fn withdraw(
         let to = match (revocation.action, row.state) {
             (Action::Disable, PluginState::Active) => PluginState::Disabled,
             (Action::Kill, PluginState::Active | PluginState::Disabled) => PluginState::Quarantined,
+            // One that failed too often is off for this reason from now on.
+            (Action::Disable | Action::Kill, PluginState::Quarantined) if !is_withdrawn(row) => {
+                PluginState::Quarantined
+            }
             _ => return Ok(()),
         };
         let from = row.state;

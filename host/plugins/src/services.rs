@@ -112,7 +112,7 @@ impl PluginServices for Services {
             );
             return Err(Fault::new(FaultKind::Denied, message).with_code("effect"));
         }
-        let key = behalf.calls.key((behalf.key.as_str(), of.plugin), operation, &params);
+        let key = behalf.calls.key(&app.keys, (behalf.key.as_str(), of.plugin), operation, &params);
         let call = StepCall {
             app,
             author: &behalf.author,

@@ -29,6 +29,8 @@ const LARGE_WALL: Duration = Duration::from_mins(4);
 const CPU_GRACE_SECS: u64 = 5;
 const CODE_BYTES_MAX: u64 = 256 << 20;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+/// Exit code of a child that this machine gave too little.
+const PASSING_EXIT: u8 = 75;
 /// How often the child looks whether its parent is still there.
 const PARENT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -68,7 +70,7 @@ pub enum CompileError {
         "compiling took longer than a component of its size may take; try again when this machine is less busy"
     )]
     Timeout,
-    /// A signal ended the child, such as that of a system without memory. `said` is what the child said last, or how it ended.
+    /// Somebody else ended the child, such as a system without memory. `said` is what the child said last, or how it ended.
     #[error(
         "compiling was cut short: {said}; try again when this machine is less busy and has more memory free"
     )]
@@ -90,6 +92,12 @@ impl CompileError {
             Self::Process(_) | Self::Timeout | Self::Killed { .. } => true,
             Self::Cpu { .. } | Self::Refused(_) => false,
         }
+    }
+
+    /// The exit code by which the child tells its parent whose fault it was.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        if self.is_passing() { PASSING_EXIT } else { 1 }
     }
 }
 
@@ -185,10 +193,16 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
 /// Whose fault it is that the child failed, by how it ended.
 fn failed(status: ExitStatus, message: &str, cpu_secs: u64) -> CompileError {
     let said = reason(message, &status.to_string());
+    // A child without the memory that its limit gives it, or whose compiler breaks, ends by signals of its own: so it does
+    // with this component every time.
+    let sent = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Cpu { secs: cpu_secs },
-        Some(signal) => CompileError::Killed { signal, said },
-        None => CompileError::Refused(said),
+        Some(signal) if sent.contains(&signal) => CompileError::Killed { signal, said },
+        None if status.code() == Some(PASSING_EXIT.into()) => {
+            CompileError::Process(std::io::Error::other(said))
+        }
+        _ => CompileError::Refused(said),
     }
 }
 
@@ -242,20 +256,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_that_is_killed_is_a_fault_of_the_machine_unless_it_used_up_its_own_time() {
-        for (script, number) in [
-            ("kill -KILL $$", 9),
-            ("kill -TERM $$", 15),
-            ("echo memory allocation of 4096 bytes failed >&2; kill -ABRT $$", 6),
-        ] {
+    async fn a_child_that_others_killed_is_a_fault_of_the_machine() {
+        for (script, number) in [("kill -KILL $$", 9), ("kill -TERM $$", 15)] {
             let error = error_of(script).await;
             assert!(matches!(error, CompileError::Killed { signal, .. } if signal == number), "{error}");
             assert!(error.is_passing() && error.to_string().contains("try again"), "{error}");
         }
+        let error = error_of("echo no thread can be started >&2; exit 75").await;
+        assert!(matches!(error, CompileError::Process(_)) && error.is_passing(), "{error}");
+        assert_eq!((error.exit_code(), CompileError::Timeout.is_passing()), (PASSING_EXIT, true));
+    }
+
+    #[tokio::test]
+    async fn a_child_that_takes_all_that_it_may_have_or_breaks_is_the_fault_of_its_component() {
         let error = error_of("kill -XCPU $$").await;
         assert!(matches!(error, CompileError::Cpu { secs: SMALL_CPU_SECS }), "{error}");
         assert!(!error.is_passing());
-        assert!(CompileError::Timeout.is_passing());
+        for script in
+            ["echo memory allocation of 4096 bytes failed >&2; kill -ABRT $$", "kill -SEGV $$", "exit 1"]
+        {
+            let error = error_of(script).await;
+            assert!(matches!(error, CompileError::Refused(_)), "{script}: {error}");
+            assert!(!error.is_passing() && error.exit_code() == 1, "{script}: {error}");
+        }
     }
 
     #[test]

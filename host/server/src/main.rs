@@ -114,7 +114,10 @@ fn main() -> ExitCode {
     if matches!(arguments.command, Some(Command::PluginCompile)) {
         return match heddle_runtime::compile_child(std::io::stdin().lock(), std::io::stdout().lock()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&format!("{error:#}")),
+            Err(error) => {
+                fail(&format!("{error:#}"));
+                ExitCode::from(error.exit_code())
+            }
         };
     }
     // What is written is for this user alone, whatever the caller's mask.
