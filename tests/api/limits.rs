@@ -3,14 +3,16 @@
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use heddle_kernel::cache::Cache;
+use heddle_kernel::cache::{Cache, CacheError};
 use heddle_kernel::config::Config;
 use heddle_kernel::http::rate_limit::{Limit, Limiter, Rate, Verdict};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Api, Database, Options, PASSWORD, Random, Redis, Server, on_both};
+use crate::support::{Answer, Api, Database, Options, PASSWORD, Random, Redis, Server, on_both, until};
 
 const ADDRESS: &str = "203.0.113.7";
+/// Only something that hangs takes so long.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn minute(requests: u32) -> Options {
     Options::default().with("RATE_LIMIT_RPM", requests.to_string())
@@ -187,15 +189,6 @@ on_both! {
     }
 }
 
-/// Until it is so; fails the test after some seconds.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_one_window() {
     let redis = Redis::start();
@@ -255,20 +248,20 @@ async fn a_frozen_redis_holds_up_nobody() {
     api.get("/setup/status").await.expect_status(200);
 
     redis.pause();
-    let started = Instant::now();
-    let frozen = futures::future::join_all((0..100).map(|_| api.get("/setup/status"))).await;
+    let frozen = futures::future::join_all((0..100).map(|_| api.get("/setup/status")));
+    let frozen = tokio::time::timeout(PATIENCE, frozen).await.expect("no request waits for the cache");
     assert!(frozen.iter().all(|answer| answer.status == 200));
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?} for a hundred at once", started.elapsed());
-    let started = Instant::now();
+    // One of them waited in vain, and that gave the connection up: all later ones have nothing to wait for.
+    let is_given_up = async || {
+        let error = server.running().app.cache.ping().await.expect_err("nobody answers");
+        assert!(matches!(error, CacheError::NotConnected(_)), "{error}");
+    };
     for _ in 0..20 {
+        is_given_up().await;
         api.get("/setup/status").await.expect_status(200);
         try_login(&api).await.expect_status(503);
     }
-    // Each of them would take a quarter of a second if it waited for an answer.
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?} for forty", started.elapsed());
-    let started = Instant::now();
-    server.running().app.cache.ping().await.expect_err("nobody answers");
-    assert!(started.elapsed() < Duration::from_millis(1_500), "a ping ends in time");
+    is_given_up().await;
 
     redis.resume();
     until("logins are possible again", async || try_login(&api).await.status == 422).await;

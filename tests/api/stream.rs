@@ -33,7 +33,7 @@ on_both! {
         }
         assert_eq!(socket.close_code().await, 1008);
         drop(socket);
-        for _ in 0..50 {
+        for _ in 0..300 {
             if api.get("/ws/stats").await.body["active_connections"] == 0 {
                 return;
             }

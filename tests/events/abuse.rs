@@ -118,7 +118,7 @@ impl Raw {
 }
 
 async fn until_nobody_is_left(api: &Api) {
-    for _ in 0..100 {
+    for _ in 0..600 {
         if api.get("/ws/stats").await.body["active_connections"] == 0 {
             return;
         }

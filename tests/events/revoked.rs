@@ -1,4 +1,4 @@
-//! Rights that shrink while a client listens: over the wire, within a second.
+//! Rights that shrink while a client listens, over the wire.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,11 @@ use heddle_core::event::NewEvent;
 use heddle_core::{OrgId, SiteId};
 use serde_json::{Value, json};
 
-use super::stream::{CLOSED_AT_ONCE, member, revoked};
+use super::stream::{member, revoked};
 use crate::identity::oauth2;
 use crate::support::{Server, Socket, event_type, on_both};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(value: &Value) -> T {
     value.as_str().expect("an id is a text").parse().expect("an id")
@@ -40,11 +42,9 @@ on_both! {
         let app = oauth2::register(&admin, &["device:read", "controller:read", "vpn:read"]).await;
         let acting = oauth2::acting(&server, &app.tokens(&server, "ada").await);
         let mut socket = Socket::subscribe(&acting, &["controller.*", "device.*", "vpn.*"]).await;
-        let started = Instant::now();
         let fewer = json!({ "scopes": ["device:read"] });
         admin.patch(&format!("/oauth2/apps/{}", app.id), &fewer).await.expect_status(200);
         let frame = socket.next().await;
-        assert!(started.elapsed() < CLOSED_AT_ONCE, "{:?}", started.elapsed());
         assert_eq!((&frame["type"], &frame["patterns"]), (&json!("subscription_denied"), &json!(["controller.*", "vpn.*"])));
         let denials = json!([
             { "reason": "permission 'controller:read' is required", "patterns": ["controller.*"] },
@@ -60,7 +60,7 @@ on_both! {
 }
 
 on_both! {
-    async fn events_of_a_site_that_is_taken_away_stop_within_a_second(database: Database) {
+    async fn events_of_a_site_that_is_taken_away_stop(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let me = admin.get("/auth/me").await.expect_status(200).body;
@@ -82,11 +82,21 @@ on_both! {
             assert_eq!(socket.event("device.offline").await["payload"]["site_id"], json!(site));
         }
         admin.delete(&format!("{access}/{user}/{}", sites[0])).await.expect_status(204);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        for site in &sites {
-            offline(&server, org, *site).await;
+        // Events of both sites are heard until the connection has read its caller again. That it reads the caller every five
+        // minutes in any case would come too late.
+        let began = Instant::now();
+        loop {
+            for site in &sites {
+                offline(&server, org, *site).await;
+            }
+            let first = socket.event("device.offline").await["payload"]["site_id"].clone();
+            if first == json!(sites[1]) {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "events of the site still come");
+            assert_eq!(first, json!(sites[0]));
+            assert_eq!(socket.event("device.offline").await["payload"]["site_id"], json!(sites[1]));
         }
-        assert_eq!(socket.event("device.offline").await["payload"]["site_id"], json!(sites[1]), "the other site's is next");
         // The filter names it no more, and it cannot be named again.
         socket.send(&json!({ "type": "set_filters", "site_ids": sites })).await;
         assert_eq!(socket.next().await, json!({ "type": "filters_set", "site_ids": [sites[1]] }));
@@ -102,7 +112,7 @@ on_both! {
         let mut socket = Socket::subscribe(&oauth2::acting(&server, &tokens), &["device.*"]).await;
         let token = [("token", tokens["access_token"].as_str().unwrap())];
         app.ask(&server, "/oauth2/revoke", &token).await.expect_status(200);
-        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+        revoked(&mut socket).await;
         app.ask(&server, "/oauth2/revoke", &token).await.expect_status(200);
         let audit = admin.get("/audit?action=oauth2_grant.token_ended").await.expect_status(200).body;
         assert_eq!(audit["total"], 1, "{audit}");
@@ -127,7 +137,7 @@ on_both! {
         oldest.send(&json!({ "type": "ping" })).await;
         assert_eq!(oldest.next().await["type"], "pong", "ten are good at once");
         app.refresh(&server, last["refresh_token"].as_str().unwrap()).await.expect_status(200);
-        assert!(revoked(&mut oldest).await < CLOSED_AT_ONCE);
+        revoked(&mut oldest).await;
         let mut second = second.unwrap();
         second.send(&json!({ "type": "ping" })).await;
         assert_eq!(second.next().await["type"], "pong", "the others go on");

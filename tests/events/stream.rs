@@ -1,14 +1,12 @@
 //! Which callers may listen, to what, and until when.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::ingest;
 use crate::identity::oauth2;
 use crate::support::{Api, PASSWORD, Server, Socket, event_type, on_both};
-
-pub(super) const CLOSED_AT_ONCE: Duration = Duration::from_secs(1);
 
 pub(super) async fn member(server: &Server, admin: &Api, name: &str, role: &str) -> (Api, String) {
     let body = json!({
@@ -18,16 +16,17 @@ pub(super) async fn member(server: &Server, admin: &Api, name: &str, role: &str)
     (server.log_in(name).await, user["id"].as_str().unwrap().to_owned())
 }
 
-/// The session ends the connection: how long that took.
-pub(super) async fn revoked(socket: &mut Socket) -> Duration {
-    let started = Instant::now();
+/// Waits until the end of the session ends the connection.
+///
+/// A connection reads its caller every five minutes in any case. The test waits for a fraction of that, so the end
+/// follows from the revocation. The bench `revocation` measures how soon.
+pub(super) async fn revoked(socket: &mut Socket) {
     assert_eq!(socket.next().await, json!({ "type": "session_revoked" }));
     assert_eq!(socket.close_reason().await, (1008, "session is revoked".to_owned()));
-    started.elapsed()
 }
 
 on_both! {
-    async fn whoever_loses_their_session_loses_the_stream_within_a_second(database: Database) {
+    async fn whoever_loses_their_session_loses_the_stream(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let (viewer, id) = member(&server, &admin, "vera", "viewer").await;
@@ -37,28 +36,27 @@ on_both! {
         let (mut first_socket, mut second_socket) =
             (Socket::authenticated(&viewer).await, Socket::authenticated(&second).await);
         second.post("/auth/logout", &json!({})).await.expect_status(204);
-        assert!(revoked(&mut second_socket).await < CLOSED_AT_ONCE);
+        revoked(&mut second_socket).await;
         first_socket.send(&json!({ "type": "ping" })).await;
         assert_eq!(first_socket.next().await["type"], "pong", "another session of the user goes on");
         // All of them.
         viewer.post("/auth/logout-all", &json!({})).await.expect_status(204);
-        assert!(revoked(&mut first_socket).await < CLOSED_AT_ONCE);
+        revoked(&mut first_socket).await;
         // An administrator's doing.
         let again = server.log_in("vera").await;
         let mut socket = Socket::authenticated(&again).await;
         admin.patch(&format!("/users/{id}"), &json!({ "is_active": false })).await.expect_status(200);
-        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+        revoked(&mut socket).await;
         assert_eq!(stays.event("user.updated").await["payload"]["user_id"], id.as_str());
     }
 }
 
 on_both! {
-    async fn rights_that_shrink_shrink_the_stream_within_a_second(database: Database) {
+    async fn rights_that_shrink_shrink_the_stream(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let (caller, id) = member(&server, &admin, "olaf", "org_admin").await;
         let mut socket = Socket::subscribe(&caller, &["user.*", "device.*"]).await;
-        let started = Instant::now();
         admin.patch(&format!("/users/{id}"), &json!({ "role": "viewer" })).await.expect_status(200);
         loop {
             let frame = socket.next().await;
@@ -73,7 +71,6 @@ on_both! {
                 _ => panic!("{frame}"),
             }
         }
-        assert!(started.elapsed() < CLOSED_AT_ONCE, "{:?}", started.elapsed());
     }
 }
 
@@ -99,7 +96,7 @@ on_both! {
         let grants = admin.get("/oauth2/grants").await.expect_status(200).body;
         let grant = grants["items"][0]["id"].as_str().unwrap().to_owned();
         admin.delete(&format!("/oauth2/grants/{grant}")).await.expect_status(204);
-        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+        revoked(&mut socket).await;
 
         let key = admin.post("/api-keys", &json!({ "name": "k" })).await.expect_status(201).body;
         let key = key["api_key"].as_str().unwrap();

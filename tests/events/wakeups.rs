@@ -45,18 +45,18 @@ async fn a_call_brings_an_event_at_once_and_is_not_needed() {
     until_health(&two.api, json!([])).await;
     let mut listener = Socket::subscribe(&two.api, &["*"]).await;
     let called = delays(&one.api, &mut listener, 12).await;
-    assert!(called[6] < Duration::from_millis(150), "{called:?}");
 
     redis.kill();
     until_health(&two.api, json!(["cache", "event_wakeups"])).await;
     let looked = delays(&one.api, &mut listener, 12).await;
-    assert!(looked[11] < Duration::from_millis(1500), "{looked:?}");
+    // Without a call an event waits for a look, a quarter of a second on average.
+    assert!(called[6] < looked[6], "{called:?} {looked:?}");
 
     redis.restart();
     until_health(&two.api, json!([])).await;
     until_health(&one.api, json!([])).await;
     let again = delays(&one.api, &mut listener, 12).await;
-    assert!(again[6] < Duration::from_millis(150), "{again:?}");
+    assert!(again[6] < looked[6], "{again:?} {looked:?}");
 
     // Frozen, it takes calls and hands none on.
     redis.pause();

@@ -234,7 +234,7 @@ on_both! {
             let path = format!("/fabric/connections/{}", id_of(connection));
             // A client that was not there before gives no event.
             let mut fired = Vec::new();
-            for _ in 0..100 {
+            for _ in 0..300 {
                 let seen = lab.api.get(&format!("{path}/runs?limit=200")).await.expect_status(200).body;
                 let all = seen["items"].as_array().unwrap().clone();
                 fired = all.iter().filter(|run| run["state"] == "success").cloned().collect();

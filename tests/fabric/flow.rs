@@ -116,7 +116,7 @@ on_both! {
             world.emit(event_type("device.offline"), device(name)).await;
             let run = standing(&world, &connection, "success").await;
             let mut run = run;
-            for _ in 0..100 {
+            for _ in 0..300 {
                 if run["payload"]["name"] == name {
                     break;
                 }

@@ -1,11 +1,11 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heddle_core::Role;
 use heddle_store::users::{self, UserUpdate};
 use heddle_store::{Db, PoolSettings, Scope};
 use serde_json::json;
 
-use crate::support::{Api, Database, Options, PASSWORD, Process, Server, on_both};
+use crate::support::{Api, Database, Options, PASSWORD, Process, Server, on_both, until};
 
 on_both! {
     async fn a_logout_is_felt_at_once_in_the_process_that_did_it(database: Database) {
@@ -24,21 +24,15 @@ on_both! {
     }
 }
 
-/// Asks until it is refused; tells how long that took.
-async fn until_refused(api: &Api, path: &str, status: u16) -> Duration {
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(5) {
-        if api.get(path).await.status == status {
-            return started.elapsed();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{path} is not refused with {status}");
+/// Asks until it is refused.
+async fn until_refused(api: &Api, path: &str, status: u16) {
+    let what = format!("{path} is refused with {status}");
+    until(&what, async || api.get(path).await.status == status).await;
 }
 
-/// Another process wrote: this one feels it within a second.
+/// Another process wrote, and this one feels it. The age of a known caller (`FRESH_FOR`) bounds how soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_demotion_and_a_revocation_are_felt_within_a_second_in_every_process() {
+async fn a_demotion_and_a_revocation_are_felt_in_every_process() {
     let Some(database) = Database::postgres().await else { return };
     let Database::Postgres(url) = &database else { panic!("it is PostgreSQL") };
     let pool = PoolSettings { connections_max: 2, acquire_timeout: Duration::from_secs(10) };
@@ -67,15 +61,13 @@ async fn a_demotion_and_a_revocation_are_felt_within_a_second_in_every_process()
     let demoted = UserUpdate { role: Some(Role::Viewer), ..UserUpdate::default() };
     users::update(&mut tx, &Scope::everything(), ada.id, &demoted, clock.now()).await.unwrap();
     tx.commit().await.unwrap();
-    let (first, second) = tokio::join!(
-        until_refused(&at_one, "/organizations", 403),
-        until_refused(&at_two, "/organizations", 403)
-    );
-    assert!(first.max(second) < Duration::from_secs(1), "{first:?} {second:?}");
+    for api in [&at_one, &at_two] {
+        until_refused(api, "/organizations", 403).await;
+    }
     at_two.get("/auth/me").await.expect_status(200);
     at_one.post("/auth/logout-all", &json!({})).await.expect_status(204);
     at_one.get("/auth/me").await.expect_status(401);
-    assert!(until_refused(&at_two, "/auth/me", 401).await < Duration::from_secs(1));
+    until_refused(&at_two, "/auth/me", 401).await;
 }
 
 /// Everything that makes a user's tokens worthless, but the reset by mail, whose test reads the mail.
@@ -115,7 +107,7 @@ async fn bump(what: &str, admin: &Api, own: &Api, user: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_bump_refuses_all_older_tokens_within_a_second_in_every_process() {
+async fn every_bump_refuses_all_older_tokens_in_every_process() {
     let Some(database) = Database::postgres().await else { return };
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let options = crate::surface::unlimited();
@@ -143,9 +135,8 @@ async fn every_bump_refuses_all_older_tokens_within_a_second_in_every_process() 
         let elsewhere = two.api.with_token(older[1]["access_token"].as_str().unwrap());
         elsewhere.get("/auth/me").await.expect_status(200);
         bump(what, &admin, &own, &user).await;
-        let felt = until_refused(&elsewhere, "/auth/me", 401).await;
-        assert!(felt < Duration::from_secs(1), "{what}: {felt:?}");
         own.get("/auth/me").await.expect_status(401);
+        until_refused(&elsewhere, "/auth/me", 401).await;
         for tokens in &older {
             let refresh = json!({ "refresh_token": tokens["refresh_token"] });
             two.api.post("/auth/refresh", &refresh).await.expect_status(401);

@@ -41,7 +41,7 @@ on_both! {
         let said = heddle(&["user", "reset-mfa", "ADA@acme.test"]).expect_ok();
         assert!(said.out.contains("user 'ada' has no second factor any more"), "{said:?}");
         heddle(&["user", "reset-mfa", "ada"]).expect_failure(&["has no second factor"]);
-        for _ in 0..100 {
+        for _ in 0..300 {
             if session.get("/auth/me").await.status == 401 {
                 break;
             }

@@ -123,7 +123,7 @@ async fn fails(database: Database, word: &str, reason: &str) {
         (vec![word.to_owned(), "meanwhile".to_owned()], vec![])
     );
     let mut stands = Value::Null;
-    for _ in 0..100 {
+    for _ in 0..600 {
         stands = triggers(api).await;
         if stands["problem"].is_null() {
             break;
@@ -190,7 +190,7 @@ on_both! {
         let api = &watch.api;
         // The call waits for its device for a second, and writes down what it did only then.
         ingest(api, "slow", "send-slowly").await;
-        for _ in 0..200 {
+        for _ in 0..1_500 {
             if !watch.device.seen().is_empty() {
                 break;
             }

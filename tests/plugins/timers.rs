@@ -26,7 +26,7 @@ async fn timers(api: &Api) -> Vec<Value> {
 async fn refused(api: &Api, timers: &[Value], expected: &str) {
     switch(api, true, json!({ "timers": timers })).await;
     let mut found = Value::Null;
-    for _ in 0..100 {
+    for _ in 0..300 {
         found = triggers(api).await["problem"].clone();
         if found.as_str().is_some_and(|problem| problem.contains(expected)) {
             return;
@@ -119,7 +119,7 @@ on_both! {
         refused(api, &many, "at most 64 timers").await;
         switch(api, true, json!({ "timers": many[..64] })).await;
         until(api, |_| true).await;
-        for _ in 0..100 {
+        for _ in 0..300 {
             if timers(api).await.len() == 64 {
                 break;
             }

@@ -181,7 +181,7 @@ on_both! {
         ingest(api, "one", "emit").await;
         let runs = format!("/fabric/connections/{connection}/runs");
         let mut found = Value::Null;
-        for _ in 0..100 {
+        for _ in 0..300 {
             found = api.get(&runs).await.expect_status(200).body;
             if found["items"][0]["state"] == "success" {
                 break;

@@ -19,8 +19,9 @@ async fn a_process_that_ends_in_the_window_hands_the_change_over() {
     let code = stream.close_code().await;
     assert_eq!(code, 1001, "listeners are told");
     pair.a.terminate().await;
-    assert!(started.elapsed() < Duration::from_secs(10), "nothing was waited for: {:?}", started.elapsed());
-    for _ in 0..60 {
+    // The window is a minute.
+    assert!(started.elapsed() < Duration::from_secs(40), "nothing was waited for: {:?}", started.elapsed());
+    for _ in 0..600 {
         if pair.log_of_b().contains("taking up change") {
             break;
         }

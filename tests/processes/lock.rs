@@ -21,7 +21,7 @@ async fn a_change_whose_drivers_lock_broke_has_one_driver() {
         .sql("SELECT COUNT(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
         .await;
     assert_eq!(ended, 2);
-    for _ in 0..100 {
+    for _ in 0..600 {
         if pair.sql("SELECT COUNT(*) FROM process").await == 4 {
             break;
         }

@@ -9,7 +9,7 @@ use crate::support::{Api, Socket};
 
 /// Waits until the controller was read after this moment's reading, and answers when.
 async fn read_after(api: &Api, controller: &str, last: &serde_json::Value) -> serde_json::Value {
-    for _ in 0..200 {
+    for _ in 0..600 {
         let seen = api.get(&format!("/controllers/{controller}")).await.expect_status(200).body;
         if seen["last_sync_at"] != *last && !seen["last_sync_at"].is_null() {
             return seen["last_sync_at"].clone();

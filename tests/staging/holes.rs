@@ -208,7 +208,7 @@ on_both! {
         device.script().slow.clear();
         device.script().compare = json!({ "standing": { "part": "apply" } });
         let process = Process::start(folder.path(), &database, &options).await.with_token(&token);
-        for _ in 0..200 {
+        for _ in 0..600 {
             let seen = process.api.get(&Lab::path(&change, "")).await.expect_status(200).body;
             if seen["outcome"]["step"] == "idle" {
                 break;

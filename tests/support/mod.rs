@@ -33,8 +33,8 @@ pub(crate) use server::{
 };
 pub(crate) use socket::Socket;
 
-/// Waits until this holds.
-pub(crate) async fn until(what: &str, look: impl AsyncFn() -> bool) {
+/// Waits until this holds; fails the test after thirty seconds.
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     let began = std::time::Instant::now();
     while !look().await {
         assert!(began.elapsed() < std::time::Duration::from_secs(30), "never: {what}");

@@ -18,6 +18,7 @@ use crate::http::error::Error;
 
 /// Maximum age of an entry.
 const FRESH_FOR: Duration = Duration::from_millis(750);
+const _: () = assert!(FRESH_FOR.as_millis() < 1_000, "within a second, as is promised");
 /// Maximum number of entries.
 const CALLERS_MAX: u64 = 10_000;
 

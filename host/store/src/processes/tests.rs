@@ -34,7 +34,7 @@ on_both! {
         }
         presence.leave().await;
         // The server frees the lock of a session a moment after the client has closed it.
-        for _ in 0..100 {
+        for _ in 0..600 {
             if !gone().await.is_empty() {
                 break;
             }
@@ -46,7 +46,7 @@ on_both! {
 
     async fn a_session_that_is_ended_is_noticed_at_once(db) {
         let world = World::new(&db, "a").await;
-        let (_, mut presence) = start(&db, &world).await;
+        let (own, mut presence) = start(&db, &world).await;
         assert!(tokio::time::timeout(Duration::from_millis(2500), presence.lost()).await.is_err(), "it lives");
         let ended = match db.write().await.unwrap() {
             Tx::Sqlite(_) => false,
@@ -59,7 +59,17 @@ on_both! {
             }
         };
         if ended {
-            tokio::time::timeout(Duration::from_millis(500), presence.lost()).await.unwrap();
+            let other = world.clock.new_id();
+            for _ in 0..600 {
+                if !gone_among(&mut db.read().await.unwrap(), other, vec![own]).await.unwrap().is_empty() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            let lost = tokio::time::timeout(Duration::from_secs(30), presence.lost()).await.unwrap();
+            // The look of every second would have found no answer, or no lock.
+            let is_told = matches!(&lost, Error::Unavailable(why) if why.to_string() == "the session was ended");
+            assert!(is_told, "{lost:?}");
         }
         presence.leave().await;
     }

@@ -209,7 +209,7 @@ async fn a_guest_that_oversleeps_is_cut_and_to_blame() {
         let started = Instant::now();
         let ended = lab.act_within(Duration::from_millis(200)).await;
         assert!(matches!(ended, Err(CallError::Trap { class: TrapClass::Wall, .. })), "{ended:?}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
         // It waited for nothing but itself.
         while let Err(CallError::Trap { .. }) = lab.act_within(Duration::from_millis(20)).await {}
         let ended = lab.act_within(Duration::from_millis(20)).await;
@@ -270,18 +270,18 @@ fn passive_segments_are_bounded() {
 async fn a_guest_that_sleeps_holds_no_thread() {
     let sleeping = Lab::with_guest(&component(&[SUBSCRIBE, BLOCK], HOUR));
     let awake = sleeping.plugin_of(&component(&[], "(i32.const 3)"), |_| ()).unwrap();
-    let sleepers = futures::future::join_all((0..6).map(|_| sleeping.act_within(Duration::from_secs(2))));
+    // Each is stopped at its deadline only. If they held the threads, the other call would come after the first of them.
+    let sleepers = futures::future::select_all((0..6).map(|_| Box::pin(sleeping.act())));
     let (params, call) = (json!({}), call_of(sleeping.org));
     let other = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let started = Instant::now();
-        let answer = awake.run(&call, "act", &params).await.unwrap();
-        (answer, started.elapsed())
+        awake.run(&call, "act", &params).await.unwrap()
     };
-    let (ended, (answer, took)) = tokio::join!(sleepers, other);
+    let answer = tokio::select! {
+        answer = other => answer,
+        (ended, ..) = sleepers => panic!("a sleeper came first: {ended:?}"),
+    };
     assert_eq!(answer["n"], 3);
-    assert!(took < Duration::from_secs(1), "{took:?}");
-    assert!(ended.iter().all(|ended| matches!(ended, Err(CallError::Trap { class: TrapClass::Wall, .. }))));
 }
 
 #[tokio::test]
