@@ -14,6 +14,7 @@ mod neighbour;
 mod plain_host;
 mod plugins;
 mod requests;
+mod revocation;
 mod sandbox;
 mod start;
 mod stream;
@@ -40,6 +41,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("plugins_loud", plugins::loud::measure),
     ("plugins_swaps", plugins::swaps::measure),
     ("requests", requests::measure),
+    ("revocation", revocation::measure),
     ("start", start::measure),
     ("stream", stream::measure),
     ("text_passes", text_passes::measure),
