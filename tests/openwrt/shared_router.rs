@@ -88,6 +88,29 @@ on_both! {
 }
 
 on_both! {
+    async fn a_rule_that_no_change_can_bring_back_is_deleted_with_a_warning(database: Database) {
+        let lab = Lab::start(database).await;
+        // An option that no field of the feature says, and a rule without a name of its own.
+        assert!(lab.router.edit("firewall", &[Change::set("@rule[2]", "ipset", "bad-hosts")]));
+        assert!(lab.router.edit("firewall", &unnamed_rule("7001")));
+        let rules = lab.live("firewall", "firewall.rule").await;
+        let mut names = rules.iter().map(|rule| rule["body"]["name"].as_str().unwrap());
+        let unnamed = names.find(|name| name.starts_with("@rule.")).unwrap();
+        for name in ["Allow-IGMP", unnamed] {
+            let count = rule_names(&lab).len();
+            let change = lab.stage("firewall", "openwrt.firewall.rule", "delete", &json!({ "name": name })).await;
+            assert_eq!(change["plan"]["invertible"], false, "{change}");
+            assert!(warns(&change, "no staged change can take this back"), "{change}");
+            assert!(!warns(&change, "brings it back"), "{change}");
+            assert_eq!(lab.apply(&change).await["outcome"]["state"], "applied", "{name}");
+            assert_eq!(rule_names(&lab).len(), count - 1, "{name}");
+            let refused = lab.api.post(&Lab::path(&change, "revert"), &json!({})).await.expect_status(409);
+            assert_eq!(refused.error_type(), "not_invertible", "{}", refused.text);
+        }
+    }
+}
+
+on_both! {
     async fn the_session_of_another_client_is_neither_used_nor_ended(database: Database) {
         let lab = Lab::start(database).await;
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
@@ -98,6 +121,7 @@ on_both! {
         let refused = lab.api.post(&Lab::path(&change, "apply"), &json!({ "force": true })).await;
         assert_eq!(refused.status, 502, "{}", refused.text);
         assert!(refused.message().contains("another client"), "{}", refused.message());
+        assert_eq!(refused.header("retry-after"), "30");
         assert!(lab.router.is_logged_in(&luci));
         assert_eq!(lab.router.staged_in(&luci), staged);
         assert!(lab.router.write_calls().is_empty(), "{:?}", lab.router.write_calls());
