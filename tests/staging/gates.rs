@@ -1,5 +1,6 @@
 //! What keeps a change from the device.
 
+use heddle_core::Timestamp;
 use heddle_lab_openwrt::Change;
 use serde_json::json;
 
@@ -119,6 +120,26 @@ on_both! {
         let refused = lab.api.post(&Lab::path(&change, "apply"), &json!({ "force": true })).await.expect_status(409);
         assert_eq!(refused.error_type(), "not_pending");
         assert_eq!(lab.get(&change).await["status"], "discarded");
+    }
+}
+
+on_both! {
+    async fn an_expired_change_does_not_look_like_a_discarded_one(database: Database) {
+        let mut lab = Lab::start(database).await;
+        let discarded = lab.stage_rule("Given-up").await;
+        lab.api.post(&Lab::path(&discarded, "discard"), &json!({})).await.expect_status(200);
+        let change = lab.stage_rule("Forgotten").await;
+        let time = |name: &str| change[name].as_str().unwrap().parse::<Timestamp>().unwrap();
+        lab.server.running().app.clock.advance(time("expires_at") - time("staged_at"));
+        // Its token is of before.
+        lab.api = lab.server.log_in("ada").await;
+        let expired = lab.wait_for(&change, &["expired"]).await;
+        assert_eq!(expired["status"], "discarded", "{expired}");
+        assert!(expired["outcome"]["message"].as_str().unwrap().contains("expired"), "{expired}");
+        assert_eq!(lab.get(&discarded).await["outcome"]["state"], "none");
+        let refused = lab.api.post(&Lab::path(&change, "apply"), &json!({ "force": true })).await.expect_status(409);
+        assert_eq!(refused.error_type(), "not_pending", "{}", refused.text);
+        assert_eq!(lab.router.counters().applies, 0);
     }
 }
 
