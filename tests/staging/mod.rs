@@ -9,6 +9,7 @@ mod lists;
 mod native;
 mod path_cut;
 mod places;
+mod quarantine;
 mod scenario;
 pub(crate) mod scripted;
 mod secrets;
