@@ -1,7 +1,8 @@
 //! Steps that wait, steps with conditions, and what becomes of runs that fail.
 
 use chrono::TimeDelta;
-use heddle_core::Role;
+use heddle_core::event::format_time;
+use heddle_core::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{World, connect, device, filled, id_of};
@@ -74,6 +75,72 @@ on_both! {
         let run = standing(&world, &connection, "success").await;
         let waited = &run["steps"][1]["output"];
         assert_eq!((&waited["came"], &waited["event"]["new_status"]), (&json!(true), &json!("online")), "{run}");
+    }
+}
+
+on_both! {
+    async fn a_wait_survives_a_restart(database: Database) {
+        let mut world = World::start(database).await;
+        let connection = world.connect(after_a_wait(json!({ "for_secs": 300 }))).await;
+        world.emit(event_type("device.offline"), device("office")).await;
+        let before = standing(&world, &connection, "waiting").await;
+        world.restart().await;
+        let waiting = standing(&world, &connection, "waiting").await;
+        assert_eq!((&waiting["id"], &waiting["resume_at"]), (&before["id"], &before["resume_at"]));
+        world.app().clock.advance(TimeDelta::seconds(301));
+        let run = standing(&world, &connection, "success").await;
+        assert_eq!((&run["id"], run["steps"].as_array().unwrap().len()), (&before["id"], 3), "{run}");
+        assert!(run["steps"][1]["output"]["waited_secs"].as_i64().unwrap() >= 300, "{run}");
+        assert_eq!(run["steps"][2]["params"], json!({ "search": "Head office" }), "{run}");
+    }
+}
+
+on_both! {
+    async fn a_wait_until_a_time_ends_then_and_not_before(database: Database) {
+        let world = World::start(database).await;
+        let until = world.app().clock.now() + TimeDelta::minutes(10);
+        let connection = world.connect(after_a_wait(json!({ "until": format_time(until) }))).await;
+        world.emit(event_type("device.offline"), device("office")).await;
+        let run = standing(&world, &connection, "waiting").await;
+        assert_eq!(run["resume_at"].as_str().unwrap().parse::<Timestamp>().unwrap(), until, "{run}");
+        world.app().clock.advance(TimeDelta::minutes(8));
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        standing(&world, &connection, "waiting").await;
+        world.app().clock.advance(TimeDelta::minutes(3));
+        let run = standing(&world, &connection, "success").await;
+        let waited = &run["steps"][1]["output"];
+        assert_eq!((&waited["came"], &waited["event"]), (&json!(false), &json!(null)), "{run}");
+        assert_eq!(run["steps"][2]["params"], json!({ "search": "Head office" }), "{run}");
+        // A time that is over holds nothing up.
+        let path = format!("/fabric/connections/{}", id_of(&connection));
+        world.api.patch(&path, &after_a_wait(json!({ "until": format_time(until) }))).await.expect_status(200);
+        world.emit(event_type("device.offline"), device("office")).await;
+        let run = &world.runs(&connection, 2).await[0];
+        assert_eq!((&run["state"], &run["steps"][1]["output"]["waited_secs"]), (&json!("success"), &json!(0)), "{run}");
+    }
+}
+
+on_both! {
+    async fn the_absence_of_an_event_leads_to_the_steps_that_are_for_it(database: Database) {
+        let world = World::start(database).await;
+        let came = |came: bool| json!({
+            "logic": "and", "conditions": [{ "field": "steps.0.output.came", "operator": "eq", "value": came }],
+        });
+        let connection = world.connect(json!({ "steps": [
+            { "operation_id": "fabric.wait", "params": { "for_secs": 600, "event": "device.status.changed" } },
+            { "operation_id": "sites.list", "when": came(true) },
+            { "operation_id": "sites.list", "params": { "search": "head" }, "when": came(false) },
+        ] })).await;
+        world.emit(event_type("device.offline"), device("office")).await;
+        let run = standing(&world, &connection, "waiting").await;
+        assert!(run["reason"].as_str().unwrap().starts_with("waits for 'device.status.changed' until"), "{run}");
+        world.app().clock.advance(TimeDelta::seconds(601));
+        let run = standing(&world, &connection, "success").await;
+        let waited = &run["steps"][0]["output"];
+        assert_eq!((&waited["came"], &waited["event"]), (&json!(false), &json!(null)), "{run}");
+        let states: Vec<&str> = run["steps"].as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["success", "skipped", "success"], "{run}");
+        assert_eq!(run["steps"][2]["output"]["total"], 1, "{run}");
     }
 }
 
@@ -174,6 +241,27 @@ on_both! {
         assert_eq!((id_of(&ended), &ended["steps"][0]["params"]), (id_of(&again), &json!({ "search": "office" })), "{ended}");
         world.api.patch(&path, &json!({ "state": "paused" })).await.expect_status(200);
         world.api.post(&format!("/fabric/runs/{}/rerun", id_of(&run)), &json!({})).await.expect_status(409);
+    }
+}
+
+on_both! {
+    async fn a_run_that_failed_shows_its_event_without_secrets(database: Database) {
+        let world = World::start(database).await;
+        let canary = "canary-of-the-event-5uP3r";
+        let get = json!({ "operation_id": "sites.get", "params": { "site_id": "{{trigger.device_id}}" } });
+        let connection = world.connect(json!({ "steps": [get] })).await;
+        let mut payload = device("office");
+        payload["token"] = json!(canary);
+        payload["about"] = json!({ "key": { "access_token": canary }, "model": "x1" });
+        world.emit(event_type("device.offline"), payload).await;
+        let run = standing(&world, &connection, "failed").await;
+        assert_eq!((&run["payload"]["name"], &run["payload"]["about"]), (&json!("office"), &json!({ "key": {}, "model": "x1" })), "{run}");
+        let one = format!("/fabric/runs/{}", id_of(&run));
+        let own = format!("/fabric/connections/{}/runs", id_of(&connection));
+        for path in [one.as_str(), &own, "/fabric/runs", "/events?event_type=automation.run.failed", "/notifications"] {
+            let shown = world.api.get(path).await.expect_status(200).text;
+            assert!(!shown.contains(canary), "{path}: {shown}");
+        }
     }
 }
 

@@ -37,6 +37,12 @@ impl World {
         Self { server, api, org }
     }
 
+    /// The same server again, with a new session of the admin.
+    async fn restart(&mut self) {
+        self.server.restart().await;
+        self.api = self.server.log_in("ada").await;
+    }
+
     fn app(&self) -> &App {
         &self.server.running().app
     }
