@@ -10,6 +10,7 @@ mod flow;
 mod processes;
 mod rights;
 mod schedules;
+mod signing;
 mod writes;
 
 use std::time::Duration;
