@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Site, options, run};
-use crate::support::{Database, Server, on_both};
+use crate::support::{Database, Options, Process, Server, on_both};
 
 async fn sql(server: &Server, database: &Database, text: &'static str) {
     use sqlx::Connection as _;
@@ -64,6 +64,23 @@ on_both! {
         sql(&server, &database, "UPDATE audit_head SET seq = seq - 1, hash = (SELECT hash FROM audit ORDER BY seq DESC LIMIT 1)").await;
         let found = api.get("/audit/validate").await.expect_status(200).body;
         assert_eq!((&found["valid"], &found["head_matches"]), (&json!(false), &json!(false)), "{found}");
+    }
+}
+
+on_both! {
+    async fn a_stop_writes_the_end_of_the_log_into_the_log_of_the_process(database: Database) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::default().with("ADAPTER_PACKAGES", "").with("LOG_FILTER", "info");
+        let (mut process, _) = Process::start(folder.path(), &database, &options).await.set_up().await;
+        process.api.post("/sites", &json!({ "name": "One" })).await.expect_status(201);
+        let head = process.api.get("/audit/head").await.expect_status(200).body;
+        process.terminate().await;
+        let line = format!(
+            "audit log of organization {} ends with entry {}, hash {}",
+            head["organization_id"].as_str().unwrap(), head["seq"], head["hash"].as_str().unwrap()
+        );
+        let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+        assert!(log.contains(&line), "'{line}' is in {log}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{command, run};
+use super::{command, options, run};
 use crate::support::{Database, Options, Process};
 
 #[test]
@@ -51,6 +51,45 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
+/// The data folder and the files in it are for their user alone.
+#[track_caller]
+fn assert_private(data: &Path) {
+    assert_eq!(mode(data), 0o700);
+    for entry in std::fs::read_dir(data)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().unwrap().is_file())
+    {
+        assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_migrate_and_restore_leave_is_for_their_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options().with("ADAPTER_PACKAGES", "");
+    let (_process, _) = Process::start(folder.path(), &Database::Sqlite, &options).await.set_up().await;
+    let file = folder.path().join("backup.heddle");
+    let file = file.to_str().unwrap();
+    run(folder.path(), &Database::Sqlite, &options, &["backup", file]).expect_ok();
+    for arguments in [&["migrate"][..], &["restore", file][..]] {
+        for was_there in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let data = folder.path().join("of-the-command");
+            if was_there {
+                std::fs::create_dir(&data).unwrap();
+                std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let mut command = command(folder.path(), &Database::Sqlite, &options, arguments);
+            let output = command.env("DATA_DIR", &data).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{arguments:?}: {said}");
+            assert!(data.join("heddle.db").is_file(), "{arguments:?}");
+            assert_private(&data);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn its_files_are_its_own_its_memory_is_not_dumped_and_its_log_has_no_colours() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,14 +100,7 @@ async fn its_files_are_its_own_its_memory_is_not_dumped_and_its_log_has_no_colou
     std::fs::set_permissions(data.join("heddle.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let options = Options::default().with("ADAPTER_PACKAGES", "").with("LOG_FILTER", "info");
     let process = Process::start(folder.path(), &Database::Sqlite, &options).await;
-    assert_eq!(mode(&data), 0o700);
-    for entry in std::fs::read_dir(&data)
-        .unwrap()
-        .map(Result::unwrap)
-        .filter(|entry| entry.file_type().unwrap().is_file())
-    {
-        assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
-    }
+    assert_private(&data);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.id())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().collect::<Vec<_>>()[4..6], ["0", "0"], "{core}");
