@@ -23,7 +23,7 @@ const REPEATS_MAX: u64 = 4_096;
 /// Bytes of one compiled pattern.
 const PATTERN_MEMORY_MAX: usize = 4 << 20;
 /// Bytes of all compiled patterns of a schema together, which have equal parts of it. The same pattern is compiled once.
-const PATTERNS_MEMORY_MAX: usize = 16 << 20;
+const PATTERNS_MEMORY_MAX: usize = 32 << 20;
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 const DEFINITION: &str = "#/$defs/";
 

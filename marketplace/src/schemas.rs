@@ -13,17 +13,16 @@ use crate::schema::{Schema, SchemaError};
 const PATTERNS_MAX: usize = 8_192;
 /// Patterns of all schemas of a plugin's actions and events together.
 const PLUGIN_PATTERNS_MAX: usize = 512;
-/// Bytes of all compiled patterns of an adapter together, which have equal parts of it: compiling takes time with them.
-const PATTERNS_MEMORY_MAX: usize = 512 << 20;
-/// The same of a plugin.
-const PLUGIN_PATTERNS_MEMORY_MAX: usize = 64 << 20;
+/// Bytes of all compiled patterns of a plugin together, which have equal parts of it: compiling takes time with them.
+const PLUGIN_PATTERNS_MEMORY_MAX: usize = 256 << 20;
 
 /// Judges and compiles every schema, and keeps none: thousands of them would take hundreds of megabytes. The first one
 /// that is not accepted is named by its feature, action or type of events.
 pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(), String> {
     settings_schema(manifest).map_err(|error| format!("config-schema: {error}"))?;
     judge_all(|| of_plugin(manifest), PLUGIN_PATTERNS_MAX, PLUGIN_PATTERNS_MEMORY_MAX)?;
-    judge_all(|| of_adapter(description), PATTERNS_MAX, PATTERNS_MEMORY_MAX)
+    // Thousands of features have thousands of patterns, most of them the same in each: what one schema may take bounds them.
+    judge_all(|| of_adapter(description), PATTERNS_MAX, usize::MAX)
 }
 
 /// A schema, and what a refusal calls it.
@@ -179,6 +178,15 @@ mod tests {
         manifest.actions = vec![manifest.actions[0].clone(); 3];
         let refused = judge_schemas(&manifest, &Description::default()).unwrap_err();
         assert!(refused.contains("more than 512 patterns"), "{refused}");
+    }
+
+    #[test]
+    fn texts_of_usual_length_have_room_among_a_hundred_patterns_of_a_plugin() {
+        let share = PLUGIN_PATTERNS_MEMORY_MAX / 100;
+        for pattern in ["^.{1,512}$", "^[^\\x00-\\x1f]{1,1000}$", "^https?://[^\\s]{1,1000}$"] {
+            let schema = json!({ "properties": { "a": { "pattern": pattern } } });
+            Schema::compile_within(&schema, share).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        }
     }
 
     #[test]

@@ -109,15 +109,17 @@ impl Occasions {
     /// A place for this call; `None` while it is made already, or others have all places.
     fn place(&self, key: Key) -> Option<Place> {
         let mut all = held(&self.held);
-        let of_org = all.iter().filter(|other| other.org == key.org).count();
-        let of_plugin = all.iter().filter(|other| other.plugin == key.plugin).count();
+        // Settings have places of their own: calls for events and times wait until a new version has taken over what was
+        // stored, which is done with the settings, and would keep it from its place.
+        let is_settings = key.item == Item::Settings;
+        let like = || all.iter().filter(|other| (other.item == Item::Settings) == is_settings);
+        let of_org = like().filter(|other| other.org == key.org).count();
+        let of_plugin = like().filter(|other| other.plugin == key.plugin).count();
         // The fewer are free, the fewer one organization gets: a few of them do not take all.
-        let free = AT_ONCE.saturating_sub(all.len());
-        let of_settings = all.iter().filter(|other| other.item == Item::Settings).count();
-        if of_plugin >= OF_PLUGIN || (key.item == Item::Settings && of_settings >= SETTINGS_AT_ONCE) {
-            return None;
-        }
-        if free == 0 || of_org >= (free / 4).clamp(1, OF_ORG) || all.contains(&key) {
+        let most = if is_settings { SETTINGS_AT_ONCE } else { AT_ONCE };
+        let free = most.saturating_sub(like().count());
+        let is_full = free == 0 || of_plugin >= OF_PLUGIN || of_org >= (free / 4).clamp(1, OF_ORG);
+        if is_full || all.contains(&key) {
             return None;
         }
         all.insert(key.clone());
@@ -209,6 +211,9 @@ mod tests {
         let events = |plugin| Key { org: clock.new_id(), plugin, item: Item::Trigger("e".to_owned()) };
         assert_eq!(occasions.like(&events(slow)), 0);
         assert!(occasions.place(events(slow)).is_none());
+        // What they may wait for is not kept from its place by them.
+        let settings = Key { org: clock.new_id(), plugin: slow, item: Item::Settings };
+        let _settings = occasions.place(settings).expect("settings have places of their own");
         places.extend((0..8).filter_map(|_| occasions.place(events(clock.new_id()))));
         assert_eq!(places.len(), OF_PLUGIN + 8, "each of the others has its place");
     }
