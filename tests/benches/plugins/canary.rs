@@ -83,15 +83,15 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     let refused = runtime.block_on(calls(device, &searched));
     let taken = started.elapsed();
     searched.assert_nothing_found();
+    report.value(format!("{CALLS} calls with a secret, of which refused as they should be"), refused, "");
+    let each = taken / u32::try_from(CALLS).expect("it is small enough");
+    report.value(format!("time of a call, {PARALLEL} at a time"), show(each), "");
     runtime.block_on(runs(device, &searched));
     stop.store(true, Ordering::Relaxed);
     reading.join().expect("the log is read");
     world.shutdown_background();
 
     searched.assert_nothing_found();
-    report.value(format!("{CALLS} calls with a secret, of which refused as they should be"), refused, "");
-    let each = taken / u32::try_from(CALLS).expect("it is small enough");
-    report.value(format!("time of a call, {PARALLEL} at a time"), show(each), "");
     report.value(format!("runs over the API, and all that they wrote, {RUNS}"), "searched", "");
     report.value("bytes searched", format!("{} MiB", searched.bytes.load(Ordering::Relaxed) >> 20), "");
     report.value("leaks", 0, "0");
@@ -190,8 +190,7 @@ async fn runs(device: SocketAddr, searched: &Searched) {
         let count = if n == 5 { 100.min(RUNS / 7) } else { RUNS / 7 };
         act(&api, &asks("scripted", action, &step), count).await;
     }
-    for path in
-        ["/events?per_page=200", "/audit?per_page=200", "/fabric/runs?per_page=200", "/plugins/scripted"]
+    for path in ["/events?per_page=200", "/audit?per_page=200", "/fabric/runs?limit=200", "/plugins/scripted"]
     {
         searched.search(path, api.get(path).await.expect_status(200).text.as_bytes());
     }

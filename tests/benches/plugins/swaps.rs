@@ -55,6 +55,7 @@ async fn swaps(report: &mut Report) {
         let sent = send(&api, &archive).await.expect_status(201).body;
         times.push(started.elapsed());
         assert_eq!(sent["state"], "active", "{sent}");
+        taken_over(&api, n).await;
         if n % 50 == 0 {
             report.noise.sample();
         }
@@ -72,6 +73,20 @@ async fn swaps(report: &mut Report) {
     report.value("calls meanwhile, none failed", busy.len(), "");
     report.value("events meanwhile, each told once and in order", told, "");
     server.stop().await;
+}
+
+/// Waits until this version has taken over what was stored. Calls wait for that: a version that is replaced before gives none an
+/// answer.
+async fn taken_over(api: &Api, n: u32) {
+    let (version, started) = (format!("1.0.{n}"), Instant::now());
+    loop {
+        let own = api.get("/plugins/watcher/organization").await.expect_status(200).body;
+        if own["storage"]["version"] == version {
+            return;
+        }
+        assert!(started.elapsed() < WAIT, "{own}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Clients that call the plugin and hand events in until they are stopped.
