@@ -111,7 +111,7 @@ async fn readiness_follows_the_way_to_the_database() {
             (&json!(["database"]), &json!("unreachable"))
         );
         tokio::time::sleep(Duration::from_millis(1100)).await;
-        // The last look is no longer kept. A database that is silent stays so for ever, and is not waited for.
+        // The kept result has expired, so the database is asked again. It never answers, and health answers without it.
         let asked = async {
             tokio::join!(nobody.get("/health/ready"), nobody.get("/health/db"), nobody.get("/health"))
         };

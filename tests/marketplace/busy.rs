@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{Lab, offered, plugin as plugin_manifest, syncs};
 use crate::plugins::{agree, archive_of, guest, plugin, told};
 use crate::sandbox::package;
-use crate::support::{Api, Database, heddle_binary, on_both, until};
+use crate::support::{Api, Database, Options, heddle_binary, on_both, until};
 
 /// What the compile process does while the file exists that is named so.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +98,21 @@ async fn fresh_adapter(api: &Api) -> Vec<u8> {
     write_archive(&files).unwrap()
 }
 
+/// A lab that uses the plugin, and whose server installs newer versions by itself each hour.
+async fn updating_by_itself(database: Database, compiling: &Compiling) -> Lab {
+    let settings = |options: Options| {
+        options
+            .with("MARKETPLACE_SYNC_MINUTES", "60")
+            .with("MARKETPLACE_AUTO_UPDATE", "true")
+            .compiling(compiling.compiler())
+    };
+    let lab = Lab::start_with(database, settings).await;
+    until("it is synced", async || !offered(&lab.api, "").await.is_empty()).await;
+    lab.api.post("/marketplace/plugins/scripted/install", &json!({})).await.expect_status(201);
+    agree(&lab.api).await;
+    lab
+}
+
 /// The lab at a time at which the next update of its catalogue is due.
 async fn an_hour_later(lab: Lab) -> Lab {
     lab.server.running().app.clock.advance(chrono::TimeDelta::minutes(61));
@@ -149,15 +164,7 @@ on_both! {
 on_both! {
     async fn what_another_process_revoked_is_taken_up_while_an_update_compiles(database: Database) {
         let compiling = Compiling::new();
-        let lab = Lab::start_with(database, |options| {
-            options
-                .with("MARKETPLACE_SYNC_MINUTES", "60")
-                .with("MARKETPLACE_AUTO_UPDATE", "true")
-                .compiling(compiling.compiler())
-        }).await;
-        until("it is synced", async || !offered(&lab.api, "").await.is_empty()).await;
-        lab.api.post("/marketplace/plugins/scripted/install", &json!({})).await.expect_status(201);
-        agree(&lab.api).await;
+        let lab = updating_by_itself(database, &compiling).await;
         compiling.has(Trouble::Held);
         lab.registry.add(&fresh_package(&lab, "1.1.0"));
         let lab = an_hour_later(lab).await;
@@ -172,15 +179,7 @@ on_both! {
 on_both! {
     async fn a_compile_process_that_was_killed_rejects_no_version(database: Database) {
         let compiling = Compiling::new();
-        let lab = Lab::start_with(database, |options| {
-            options
-                .with("MARKETPLACE_SYNC_MINUTES", "60")
-                .with("MARKETPLACE_AUTO_UPDATE", "true")
-                .compiling(compiling.compiler())
-        }).await;
-        until("it is synced", async || !offered(&lab.api, "").await.is_empty()).await;
-        lab.api.post("/marketplace/plugins/scripted/install", &json!({})).await.expect_status(201);
-        agree(&lab.api).await;
+        let lab = updating_by_itself(database, &compiling).await;
         compiling.has(Trouble::Killed);
         lab.registry.add(&fresh_package(&lab, "1.1.0"));
         syncs(&lab.api, "updated").await;

@@ -104,19 +104,16 @@ impl Registry {
 
     /// Revokes a plugin or what a hash names, and says so.
     pub(super) fn revoke(&self, kind: &str, value: &str, action: &str) {
+        self.revoke_versions((kind, value), None, action);
+    }
+
+    /// Revokes these versions alone, such as `<1.1.0`.
+    pub(super) fn revoke_versions(&self, (kind, value): (&str, &str), versions: Option<&str>, action: &str) {
         let home = self.home();
-        does(&[
-            "revoke",
-            &home,
-            "--kind",
-            kind,
-            "--value",
-            value,
-            "--action",
-            action,
-            "--reason",
-            "it steals",
-        ]);
+        let mut words = vec!["revoke", &home, "--kind", kind, "--value", value, "--action", action];
+        words.extend(["--reason", "it steals"]);
+        words.extend(versions.iter().flat_map(|versions| ["--versions", *versions]));
+        does(&words);
         does(&["timestamp", &home, "--key", &self.key("timestamp")]);
     }
 

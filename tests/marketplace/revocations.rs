@@ -13,7 +13,6 @@ use heddle_store::plugins;
 use serde_json::{Value, json};
 
 use super::attacks::signed;
-use super::registry::does;
 use super::{Lab, syncs};
 use crate::plugins::{act, change, entry, is_offered, plugin, send, told};
 use crate::support::on_both;
@@ -104,22 +103,7 @@ on_both! {
 
 /// Revokes the versions of the plugin below this one.
 async fn revoke_below(lab: &Lab, version: &str, action: &str) {
-    let (home, versions) = (lab.registry.home(), format!("<{version}"));
-    does(&[
-        "revoke",
-        &home,
-        "--kind",
-        "plugin",
-        "--value",
-        "scripted",
-        "--versions",
-        &versions,
-        "--action",
-        action,
-        "--reason",
-        "it steals",
-    ]);
-    does(&["timestamp", &home, "--key", &lab.registry.key("timestamp")]);
+    lab.registry.revoke_versions(("plugin", "scripted"), Some(&format!("<{version}")), action);
     syncs(&lab.api, "updated").await;
 }
 

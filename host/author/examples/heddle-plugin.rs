@@ -16,12 +16,16 @@ struct Arguments {
 const COMPILE: &str = "plugin-compile";
 
 fn main() -> ExitCode {
-    let done = if std::env::args().nth(1).as_deref() == Some(COMPILE) {
-        compile_child(std::io::stdin().lock(), std::io::stdout().lock()).map(|()| true).map_err(Into::into)
-    } else {
-        carry_out(Arguments::parse().command)
-    };
-    match done {
+    if std::env::args().nth(1).as_deref() == Some(COMPILE) {
+        return match compile_child(std::io::stdin().lock(), std::io::stdout().lock()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error:#}");
+                ExitCode::from(error.exit_code())
+            }
+        };
+    }
+    match carry_out(Arguments::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

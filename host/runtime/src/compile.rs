@@ -70,7 +70,8 @@ pub enum CompileError {
         "compiling took longer than a component of its size may take; try again when this machine is less busy"
     )]
     Timeout,
-    /// Somebody else ended the child, such as a system without memory. `said` is what the child said last, or how it ended.
+    /// A signal from outside ended the child, for example because the system had no memory left. `said` is the last message of
+    /// the child, or how it ended.
     #[error(
         "compiling was cut short: {said}; try again when this machine is less busy and has more memory free"
     )]
@@ -122,8 +123,7 @@ pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), Com
     output.write_all(&code).and_then(|()| output.flush()).map_err(CompileError::Process)
 }
 
-/// Ends this process once the one that started it is gone: nobody waits for the code any more, also where the parent was
-/// killed and could end nothing.
+/// Ends this process when its parent process ends, also when the parent was killed: then nobody waits for the compiled code.
 fn end_with_parent() -> Result<(), CompileError> {
     let parent = getppid();
     let watch = move || {

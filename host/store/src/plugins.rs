@@ -339,7 +339,7 @@ pub async fn forget_bindings(tx: &mut Tx, plugin: PluginUid) -> Result<()> {
 /// Forgets all that the packages of a plugin were given and kept, in every organization. From then on it begins anew with this
 /// version.
 pub async fn begin_anew(tx: &mut Tx, plugin: PluginUid, version: &str) -> Result<()> {
-    // Calls that write values hold the row of their organization: without these rows none writes any more.
+    // A call that writes values first locks the row of its organization. After these rows are deleted, no call can write.
     forget_bindings(tx, plugin).await?;
     storage::begin_anew(tx, plugin, version).await?;
     values::forget_all(tx, plugin).await

@@ -155,7 +155,7 @@ async fn a_mail_server_that_hangs_holds_up_nobody_and_no_stop() {
         let ended = mails(&nobody, "sent").await + mails(&nobody, "failed").await;
         assert!(ended < asked, "{name} waited for the mail server: {ended} of {asked} mails have ended");
     }
-    // The mail server hangs for ever, and a try ends after ten seconds.
+    // The mail server never answers. One attempt to send ends after ten seconds.
     let stopped = tokio::time::timeout(Duration::from_secs(30), server.stop()).await;
     stopped.expect("a stop waits for one try");
 }

@@ -35,11 +35,12 @@ pub(crate) use self::ready::{Callee, Ready, What, ready};
 pub(crate) use self::view::routes;
 pub(crate) use self::work::work;
 
-/// Calls of this process at once, those for one organization, and those of one plugin in all organizations.
+/// Calls for events and timers of this process at once. Of them, and of those for settings, the calls for one organization, and
+/// those of one plugin in all organizations.
 const AT_ONCE: usize = 16;
 const OF_ORG: usize = 4;
 const OF_PLUGIN: usize = 4;
-/// Of them those that tell settings and take over what other versions stored, which can take minutes.
+/// Beside them, calls that tell settings and take over what other versions stored, which can take minutes.
 const SETTINGS_AT_ONCE: usize = 8;
 /// After so long another process takes what this one took and does not end, although it lives: longer than a call can last.
 const LEASE: TimeDelta = TimeDelta::seconds(180);
