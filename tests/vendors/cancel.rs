@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{labs, path, register};
+use super::practice::proxmox::slow_cluster;
+use super::{path, register};
 use crate::support::{Adapters, Options, Server, on_both};
 
 on_both! {
     async fn a_clone_that_is_cancelled_leaves_nothing(database: Database) {
-        let device = labs::slow_cluster().await;
+        let device = slow_cluster().await;
         let serving = Adapters::Of(vec!["proxmox".to_owned()]);
         let server = Server::start_with(database, Options::default().serving(serving)).await;
         let api = server.set_up().await;

@@ -5,8 +5,8 @@ use heddle_lab_proxmox::{Proxmox, ROOT_TOKEN};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::labs::quick_tasks;
 use super::path;
+use super::practice::proxmox::quick_tasks;
 use crate::support::{Adapters, Answer, Api, Database, Options, Server, on_both};
 
 const NAME: &str = "debian 13.iso";

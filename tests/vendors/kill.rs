@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::labs::{self, Practice};
-use super::{Case, cases, path};
+use super::path;
+use super::practice::{Case, Practice, Task, Vendor};
 use crate::support::{Adapters, Database, Options, Place, Process, Random, variable};
 
 /// Kills for each vendor where the variable names no number. The scenes take turns.
@@ -41,6 +41,7 @@ struct Request {
 }
 
 struct Rig {
+    vendor: &'static dyn Vendor,
     case: Case,
     device: Box<dyn Practice>,
     folder: TempDir,
@@ -53,32 +54,26 @@ struct Rig {
     spans: BTreeMap<Scene, Duration>,
 }
 
-/// The task of a vendor: its area, its feature, its payload.
-fn job(vendor: &str) -> Option<(&'static str, &'static str, Value)> {
-    (vendor == "proxmox").then(|| ("vm", "proxmox.vm.start", json!({ "vmid": 103 })))
-}
-
 impl Rig {
-    async fn start(vendor: &str) -> Self {
-        let case = cases().into_iter().find(|case| case.vendor == vendor).expect("the vendor has a case");
-        let device = labs::start(vendor).await;
+    async fn start(vendor: &'static dyn Vendor) -> Self {
+        let device = vendor.start().await;
         let folder = tempfile::tempdir().expect("a folder can be made");
         let options = Options::default()
-            .serving(Adapters::Of(vec![vendor.to_owned()]))
+            .serving(Adapters::Of(vec![vendor.id().to_owned()]))
             .with("SYNC_INTERVAL_SECS", "3600")
             .with("LOG_FILTER", "warn")
             .with("APPLY_SETTLE_MS", "50");
         let started = Process::start(folder.path(), &Database::sqlite(), &options).await;
         let (process, token) = started.set_up().await;
-        let controller = super::register(&process.api, vendor, &*device).await;
+        let controller = super::register(&process.api, vendor.id(), &*device).await;
         let before = device.configuration();
-        let spans = BTreeMap::new();
-        Self { case, device, folder, options, process, token, controller, before, spans }
+        let (case, spans) = (vendor.case(), BTreeMap::new());
+        Self { vendor, case, device, folder, options, process, token, controller, before, spans }
     }
 
     fn scenes(&self) -> Vec<Scene> {
         let mut scenes = vec![Scene::Apply, Scene::Hold, Scene::Confirm, Scene::TakeBack, Scene::Inverse];
-        scenes.extend(job(self.case.vendor).map(|_| Scene::Job));
+        scenes.extend(self.vendor.task().map(|_| Scene::Job));
         scenes
     }
 
@@ -88,7 +83,7 @@ impl Rig {
     }
 
     async fn stage(&self, (area, feature, payload): (&str, &str, &Value)) -> Value {
-        let vendor = self.case.vendor;
+        let vendor = self.vendor.id();
         let path = format!("/gateway-{vendor}-{area}/{}/changes/{feature}?operation=create", self.controller);
         let change =
             self.process.api.post(&path, &json!({ "payload": payload })).await.expect_status(201).body;
@@ -106,8 +101,8 @@ impl Rig {
     async fn open(&self, scene: Scene) -> Request {
         let change = match scene {
             Scene::Job => {
-                let (area, feature, payload) =
-                    job(self.case.vendor).expect("the scene is one of the vendor's");
+                let Task { area, feature, payload } =
+                    self.vendor.task().expect("the scene is one of the vendor's");
                 self.stage((area, feature, &payload)).await
             }
             _ => self.stage((self.case.area, self.case.feature, &self.case.payload)).await,
@@ -230,8 +225,9 @@ fn check_each_once(rig: &Rig, change: &Value) {
     }
 }
 
-async fn kills_leave_no_doubt(vendor: &str) {
+async fn kills_leave_no_doubt(vendor: &'static dyn Vendor) {
     let mut rig = Rig::start(vendor).await;
+    let vendor = vendor.id();
     let mut random = Random::new();
     let kills =
         variable("VENDOR_KILLS").map_or(KILLS, |text| text.parse().expect("VENDOR_KILLS is a number"));
@@ -275,13 +271,4 @@ async fn kills_leave_no_doubt(vendor: &str) {
     eprintln!("{vendor}: {kills} kills, {ends:?}");
 }
 
-macro_rules! killed {
-    ($($vendor:ident),*) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $vendor() {
-            kills_leave_no_doubt(stringify!($vendor)).await;
-        }
-    )*};
-}
-
-killed!(openwrt, opnsense, proxmox, omada);
+test_each_vendor!(kills_leave_no_doubt);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use heddle_lab_omada::Seed;
 use serde_json::json;
 
-use super::{Adapters, Database, Options, Server, labs, register};
+use super::practice::omada;
+use super::{Adapters, Database, Options, Server, register};
 
 const CLIENTS: u32 = 10_000;
 /// Far more than it takes.
@@ -15,7 +16,7 @@ const WAIT: Duration = Duration::from_mins(3);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_clients_of_a_site_are_listed() {
     let seed = Seed { clients: CLIENTS as usize, sites: 1, ..Seed::default() };
-    let device = labs::omada(seed).await;
+    let device = omada::controller(seed).await;
     let serving = Options::default().serving(Adapters::Of(vec!["omada".to_owned()]));
     let mut server = Server::start_with(Database::sqlite(), serving).await;
     let api = server.set_up().await;

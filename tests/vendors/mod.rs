@@ -1,10 +1,13 @@
-//! The main job with every vendor: one test body for all of them, against a simulated controller each.
+//! The main job with every vendor: one test body for all of them, against a simulated controller each. What the bodies need
+//! of a vendor is in its file in `practice`.
+
+#[macro_use]
+mod practice;
 
 mod cancel;
 mod document;
 mod files;
 mod kill;
-mod labs;
 mod large;
 mod logins;
 mod modelled;
@@ -21,93 +24,38 @@ mod spoiled;
 use serde_json::{Value, json};
 
 use crate::support::{Adapters, Answer, Api, Database, Options, Server};
-use labs::Practice;
-
-/// What the scenario changes at a vendor's controller.
-struct Case {
-    vendor: &'static str,
-    area: &'static str,
-    feature: &'static str,
-    kind: &'static str,
-    /// What is created.
-    payload: Value,
-    /// Its natural key, as live lists show it.
-    key: &'static str,
-    /// A kind of device that a sync finds.
-    finds: &'static str,
-}
-
-/// One case for each adapter; a test compares them with the adapters that were built.
-fn cases() -> Vec<Case> {
-    vec![
-        Case {
-            vendor: "openwrt",
-            area: "firewall",
-            feature: "openwrt.firewall.rule",
-            kind: "firewall.rule",
-            payload: json!({ "name": "Allow-8443", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT" }),
-            key: "Allow-8443",
-            finds: "router",
-        },
-        Case {
-            vendor: "opnsense",
-            area: "firewall",
-            feature: "opnsense.firewall.alias",
-            kind: "firewall.alias",
-            payload: json!({ "name": "printers", "type": "host", "content": ["192.0.2.7", "192.0.2.8"] }),
-            key: "printers",
-            finds: "firewall",
-        },
-        Case {
-            vendor: "proxmox",
-            area: "sdn",
-            feature: "proxmox.sdn.zone",
-            kind: "sdn.zone",
-            payload: json!({ "zone": "zone7", "type": "simple" }),
-            key: "zone7",
-            finds: "virtual-machine",
-        },
-        Case {
-            vendor: "omada",
-            area: "profiles",
-            feature: "omada.profiles.rate-limit",
-            kind: "profiles.rate-limit",
-            payload: json!({ "name": "guests", "downLimitEnable": false, "upLimitEnable": false }),
-            key: "guests",
-            finds: "access-point",
-        },
-    ]
-}
+use practice::{Case, Practice, Vendor};
 
 /// A server with one adapter, a controller of its vendor, and the practice device behind it.
 struct Lab {
     server: Server,
     api: Api,
+    vendor: &'static dyn Vendor,
+    case: Case,
     device: Box<dyn Practice>,
     controller: String,
-    case: Case,
 }
 
 impl Lab {
-    async fn start(database: Database, case: Case) -> Self {
-        let device = labs::start(case.vendor).await;
-        Self::start_with(database, case, device).await
+    async fn start(database: Database, vendor: &'static dyn Vendor) -> Self {
+        let device = vendor.start().await;
+        Self::start_with(database, vendor, device).await
     }
 
-    async fn start_with(database: Database, case: Case, device: Box<dyn Practice>) -> Self {
-        let serving = Adapters::Of(vec![case.vendor.to_owned()]);
+    async fn start_with(database: Database, vendor: &'static dyn Vendor, device: Box<dyn Practice>) -> Self {
+        let serving = Adapters::Of(vec![vendor.id().to_owned()]);
         let server = Server::start_with(database, Options::default().serving(serving)).await;
-        Self::on(server, case, device).await
+        Self::on(server, vendor, device).await
     }
 
-    async fn on(server: Server, case: Case, device: Box<dyn Practice>) -> Self {
+    async fn on(server: Server, vendor: &'static dyn Vendor, device: Box<dyn Practice>) -> Self {
         let api = server.set_up().await;
-        let controller = register(&api, case.vendor, &*device).await;
-        Self { server, api, device, controller, case }
+        let controller = register(&api, vendor.id(), &*device).await;
+        Self { server, api, vendor, case: vendor.case(), device, controller }
     }
 
     fn area(&self) -> String {
-        format!("/gateway-{}-{}/{}", self.case.vendor, self.case.area, self.controller)
+        format!("/gateway-{}-{}/{}", self.vendor.id(), self.case.area, self.controller)
     }
 
     async fn stage(&self) -> Value {
@@ -147,7 +95,7 @@ impl Lab {
             }
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
-        panic!("{}: the change did not become {states:?}: {}", self.case.vendor, self.get(change).await);
+        panic!("{}: the change did not become {states:?}: {}", self.vendor.id(), self.get(change).await);
     }
 }
 

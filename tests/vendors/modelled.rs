@@ -2,47 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Lab, cases};
+use super::Lab;
+use super::practice::{self, Asked};
 use crate::support::on_both;
-
-/// What is asked of a vendor.
-struct Asked {
-    kind: &'static str,
-    create: Value,
-    /// Names the created object in lists.
-    label: &'static str,
-    update: Value,
-}
-
-fn asked(vendor: &str) -> Asked {
-    match vendor {
-        "opnsense" => Asked {
-            kind: "vlan",
-            create: json!({ "vlan_id": 77, "name": "cameras", "members": [{ "port": "igb1", "tagged": true }] }),
-            label: "cameras",
-            update: json!({ "name": "lenses" }),
-        },
-        "openwrt" => Asked {
-            kind: "dhcp-reservation",
-            create: json!({ "mac": "aa:bb:cc:00:00:77", "address": "192.168.1.77", "hostname": "desk" }),
-            label: "desk",
-            update: json!({ "address": "192.168.1.78" }),
-        },
-        "proxmox" => Asked {
-            kind: "address-group",
-            create: json!({ "name": "offices", "type": "addresses", "members": ["192.0.2.0/24"] }),
-            label: "offices",
-            update: json!({ "members": ["198.51.100.0/24"] }),
-        },
-        "omada" => Asked {
-            kind: "dhcp-reservation",
-            create: json!({ "mac": "aa:bb:cc:00:00:77", "address": "192.168.20.77", "scope": "Staff" }),
-            label: "AA-BB-CC-00-00-77",
-            update: json!({ "address": "192.168.20.78" }),
-        },
-        other => panic!("no case for {other}"),
-    }
-}
 
 /// The objects of the case's kind, after a reading.
 async fn read(lab: &Lab, kind: &str) -> Vec<Value> {
@@ -58,7 +20,7 @@ async fn read(lab: &Lab, kind: &str) -> Vec<Value> {
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    panic!("{}: the sync does not end", lab.case.vendor);
+    panic!("{}: the sync does not end", lab.vendor.id());
 }
 
 fn named(objects: &[Value], label: &str) -> Option<Value> {
@@ -68,7 +30,7 @@ fn named(objects: &[Value], label: &str) -> Option<Value> {
 /// Checks that a staged change shows what it is in the vendor's words, and applies it.
 async fn applied(lab: &Lab, change: &Value, feature: &str) {
     assert_eq!(change["feature"], feature, "{change}");
-    let own = format!("{}.", lab.case.vendor);
+    let own = format!("{}.", lab.vendor.id());
     let expressed = change["expressed_as"].as_array().unwrap_or_else(|| panic!("{change}"));
     let is_own = |part: &Value| part["feature"].as_str().is_some_and(|feature| feature.starts_with(&own));
     assert!(!expressed.is_empty() && expressed.iter().all(is_own), "{change}");
@@ -79,11 +41,11 @@ async fn applied(lab: &Lab, change: &Value, feature: &str) {
 
 on_both! {
     async fn what_is_asked_in_the_words_of_the_model_is_carried_out_and_read_back(database: Database) {
-        for case in cases() {
-            let vendor = case.vendor;
+        for practised in practice::all() {
+            let vendor = practised.id();
             eprintln!("vendor {vendor}");
-            let lab = Lab::start(database.another().await, case).await;
-            let Asked { kind, create, label, update } = asked(vendor);
+            let lab = Lab::start(database.another().await, practised).await;
+            let Asked { kind, create, label, update } = practised.asked();
             // A change is staged for one of the vendor's sites where a reading has found some.
             read(&lab, kind).await;
             let before = lab.device.configuration();
@@ -126,8 +88,7 @@ on_both! {
 
 on_both! {
     async fn what_cannot_be_asked_names_what_can(database: Database) {
-        let case = cases().into_iter().find(|case| case.vendor == "opnsense").unwrap();
-        let lab = Lab::start(database, case).await;
+        let lab = Lab::start(database, practice::of("opnsense")).await;
         let at = |kind: &str, verb: &str| format!("/controllers/{}/inventory/{kind}/changes?verb={verb}", lab.controller);
         for (kind, verb, payload, status, said) in [
             ("vlam", "create", json!({}), 404, "nearest is 'vlan'"),
@@ -150,10 +111,9 @@ on_both! {
 
 on_both! {
     async fn the_rights_of_the_vendors_features_are_needed_too(database: Database) {
-        let case = cases().into_iter().find(|case| case.vendor == "opnsense").unwrap();
-        let lab = Lab::start(database, case).await;
+        let lab = Lab::start(database, practice::of("opnsense")).await;
         let path = format!("/controllers/{}/inventory/vlan/changes?verb=create", lab.controller);
-        let body = json!({ "payload": asked("opnsense").create });
+        let body = json!({ "payload": lab.vendor.asked().create });
         let with = async |scopes: Value| {
             let key = json!({ "name": "vlans", "scopes": scopes });
             let key = lab.api.post("/api-keys", &key).await.expect_status(201).body;
@@ -172,11 +132,10 @@ on_both! {
 
 on_both! {
     async fn what_is_not_said_in_the_vendors_words_yet_joins_no_set(database: Database) {
-        let case = cases().into_iter().find(|case| case.vendor == "opnsense").unwrap();
-        let lab = Lab::start(database, case).await;
+        let lab = Lab::start(database, practice::of("opnsense")).await;
         let path = format!("/controllers/{}/inventory/vlan/changes?verb=create", lab.controller);
         let stage = async |vlan_id: u32| {
-            let mut payload = asked("opnsense").create;
+            let mut payload = lab.vendor.asked().create;
             payload["vlan_id"] = json!(vlan_id);
             payload["name"] = json!(format!("cameras-{vlan_id}"));
             lab.api.post(&path, &json!({ "payload": payload })).await.expect_status(201).body

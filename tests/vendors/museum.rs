@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Lab, cases, labs};
+use super::{Lab, practice};
 use crate::support::{Options, Server, on_both};
 
 fn museum() -> PathBuf {
@@ -49,11 +49,11 @@ on_both! {
                 .with("ADAPTER_TRUSTED_KEYS", text(folder.join("trusted-keys.json")));
             for entry in fs::read_dir(&folder).expect("a folder can be read") {
                 let path = entry.expect("an entry can be read").path();
-                let Some(vendor) = path.is_dir().then(|| path.file_name()).flatten() else { continue };
-                let case = cases().into_iter().find(|case| vendor == case.vendor).expect("the vendor has a case");
+                let Some(id) = path.is_dir().then(|| path.file_name()).flatten() else { continue };
+                let vendor = practice::of(id.to_str().expect("an id is text"));
                 let server = Server::start_with(database.another().await, options.clone()).await;
-                let device = labs::start(case.vendor).await;
-                used(&Lab::on(server, case, device).await).await;
+                let device = vendor.start().await;
+                used(&Lab::on(server, vendor, device).await).await;
             }
         }
     }

@@ -8,30 +8,18 @@ use heddle_core::tls::{TlsMode, TlsPolicy};
 use heddle_sdk::testing::cassette::{Call, Cassette, Recorded};
 use serde_json::{Value, json};
 
-use super::labs;
+use super::practice::Vendor;
 use super::recorder::{PRACTICE, Recorder, Writing, folder};
 use super::sandbox::Peer;
 use crate::support::variable;
 
-/// What is written at each vendor's practice device.
-fn writings(vendor: &str) -> Vec<Writing> {
-    let case = super::cases().into_iter().find(|case| case.vendor == vendor).expect("the vendor has a case");
-    let mut writings = vec![Writing {
-        feature: case.feature,
-        operation: Operation::Create,
-        payload: case.payload,
-        is_taken_back: true,
-    }];
-    if vendor == "proxmox" {
-        // A task, and what it did is taken back by another one.
-        writings.push(Writing {
-            feature: "proxmox.vm.start",
-            operation: Operation::Create,
-            payload: json!({ "vmid": 103 }),
-            is_taken_back: true,
-        });
-    }
-    writings
+/// What is written at a vendor's practice device.
+fn writings(vendor: &dyn Vendor) -> Vec<Writing> {
+    let (case, task) = (vendor.case(), vendor.task());
+    let task = task.map(|task| (task.feature, task.payload));
+    let created =
+        |(feature, payload)| Writing { feature, operation: Operation::Create, payload, is_taken_back: true };
+    [(case.feature, case.payload)].into_iter().chain(task).map(created).collect()
 }
 
 /// A controller that a person names by the environment: it is read, and nothing is written to it.
@@ -61,8 +49,8 @@ fn named() -> Option<(Peer, String)> {
 }
 
 /// Records the practice device, all of it or the kinds of an earlier recording.
-async fn recorded(vendor: &str, kinds: Option<BTreeSet<String>>) -> String {
-    let device = labs::start(vendor).await;
+async fn recorded(vendor: &dyn Vendor, kinds: Option<BTreeSet<String>>) -> String {
+    let (device, id) = (vendor.start().await, vendor.id());
     let peer = Peer {
         url: device.url(),
         credential: device.credential(),
@@ -70,10 +58,10 @@ async fn recorded(vendor: &str, kinds: Option<BTreeSet<String>>) -> String {
         tls: TlsPolicy { mode: TlsMode::Insecure, ..TlsPolicy::default() },
         // Nothing of a practice device is secret, and the next recording shall have the same references.
         reference_key: [9; 32],
-        source: format!("the practice device of tests/labs/{vendor}"),
+        source: format!("the practice device of tests/labs/{id}"),
     };
     let before = device.configuration();
-    let mut recorder = Recorder::start(vendor, &peer).await;
+    let mut recorder = Recorder::start(id, &peer).await;
     if let Some(kinds) = kinds {
         recorder = recorder.again(kinds);
     }
@@ -81,7 +69,7 @@ async fn recorded(vendor: &str, kinds: Option<BTreeSet<String>>) -> String {
     for writing in writings(vendor) {
         recorder.write(&writing).await;
     }
-    assert_eq!(device.configuration(), before, "{vendor}: what was written was taken back");
+    assert_eq!(device.configuration(), before, "{id}: what was written was taken back");
     recorder.text()
 }
 
@@ -103,12 +91,12 @@ fn asked(cassette: &Cassette) -> Vec<String> {
 }
 
 /// Writes the cassette where the command asks for it; else compares what the adapter asks now.
-async fn record(vendor: &str) {
+async fn record(vendor: &'static dyn Vendor) {
+    let id = vendor.id();
     if variable("RECORD_CASSETTES").is_none() {
-        let path = folder(vendor).join(PRACTICE);
-        let kept = std::fs::read_to_string(&path).unwrap_or_else(|error| {
-            panic!("'{}': {error}; run 'cargo xtask record {vendor}'", path.display())
-        });
+        let path = folder(id).join(PRACTICE);
+        let kept = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("'{}': {error}; run 'cargo xtask record {id}'", path.display()));
         let kept = Cassette::load(&kept).expect("the cassette can be read");
         let kind = |recorded: &Recorded| match &recorded.call {
             Call::ListObjects { kind, .. } => Some(kind.clone()),
@@ -118,32 +106,23 @@ async fn record(vendor: &str) {
         let now = Cassette::load(&recorded(vendor, Some(kinds)).await).expect("it was just recorded");
         let (kept, now) = (asked(&kept), asked(&now));
         for (kept, now) in kept.iter().zip(&now) {
-            assert_eq!(kept, now, "the adapter asks otherwise; run 'cargo xtask record {vendor}'");
+            assert_eq!(kept, now, "the adapter asks otherwise; run 'cargo xtask record {id}'");
         }
-        assert_eq!(kept.len(), now.len(), "run 'cargo xtask record {vendor}'");
+        assert_eq!(kept.len(), now.len(), "run 'cargo xtask record {id}'");
         return;
     }
     let (text, file) = match named() {
         Some((peer, file)) => {
-            let mut recorder = Recorder::start(vendor, &peer).await;
+            let mut recorder = Recorder::start(id, &peer).await;
             recorder.read().await;
             (recorder.text(), file)
         }
         None => (recorded(vendor, None).await, PRACTICE.to_owned()),
     };
-    let path = folder(vendor).join(file);
-    std::fs::create_dir_all(folder(vendor)).expect("the folder can be made");
+    let path = folder(id).join(file);
+    std::fs::create_dir_all(folder(id)).expect("the folder can be made");
     std::fs::write(&path, &text).expect("the cassette can be written");
     eprintln!("{}: {} bytes", path.display(), text.len());
 }
 
-macro_rules! recorded {
-    ($($vendor:ident),*) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $vendor() {
-            record(stringify!($vendor)).await;
-        }
-    )*};
-}
-
-recorded!(openwrt, opnsense, proxmox, omada);
+test_each_vendor!(record);

@@ -6,19 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Lab, cases, labs};
+use super::{Lab, practice};
 use crate::support::{Database, Socket, on_both};
-
-/// A version of each vendor that no adapter was tested with.
-fn untested(vendor: &str) -> &'static str {
-    match vendor {
-        "openwrt" => "25.12.0",
-        "opnsense" => "27.1.1_2",
-        "proxmox" => "10.0.1",
-        "omada" => "7.0.0.4",
-        other => panic!("'{other}' has no untested release"),
-    }
-}
 
 impl Lab {
     fn at(&self, below: &str) -> String {
@@ -37,7 +26,7 @@ impl Lab {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{}: the sync does not end", self.case.vendor);
+        panic!("{}: the sync does not end", self.vendor.id());
     }
 
     /// Waits until a reading has failed, and answers the controller as it is known then.
@@ -49,7 +38,7 @@ impl Lab {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{}: the reading does not fail", self.case.vendor);
+        panic!("{}: the reading does not fail", self.vendor.id());
     }
 
     /// How many controllers a list with this state has.
@@ -65,30 +54,28 @@ impl Lab {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_release_that_a_practice_device_can_be_is_tested_and_is_written_to() {
-    for case in cases() {
-        for release in labs::releases(case.vendor) {
-            let case = cases().into_iter().find(|one| one.vendor == case.vendor).unwrap();
-            let device = labs::start_with(case.vendor, release).await;
-            let lab = Lab::start_with(Database::sqlite(), case, device).await;
+    for vendor in practice::all() {
+        for release in vendor.releases() {
+            let lab = lab_of(Database::sqlite(), vendor.id(), release).await;
             let controller = lab.synced().await;
             let version = controller["firmware"].as_str().unwrap();
-            assert!(version.starts_with(release), "{}: {version}", lab.case.vendor);
-            assert_eq!(controller["release_state"], "tested", "{} {version}", lab.case.vendor);
+            assert!(version.starts_with(release), "{}: {version}", lab.vendor.id());
+            assert_eq!(controller["release_state"], "tested", "{} {version}", lab.vendor.id());
             let change = lab.stage().await;
             let applied = lab.act(&change, "apply", &json!({ "force": true })).await.expect_status(200).body;
-            assert_eq!(applied["outcome"]["state"], "applied", "{} {version}: {applied}", lab.case.vendor);
-            assert!(lab.live().await.iter().any(|key| key == lab.case.key), "{} {version}", lab.case.vendor);
+            assert_eq!(applied["outcome"]["state"], "applied", "{} {version}: {applied}", lab.vendor.id());
+            assert!(lab.live().await.iter().any(|key| key == lab.case.key), "{} {version}", lab.vendor.id());
         }
     }
 }
 
 on_both! {
     async fn an_untested_release_is_read_and_planned_and_written_to_once_a_person_allows_it(database: Database) {
-        for case in cases() {
-            let device = labs::start(case.vendor).await;
-            let version = untested(case.vendor);
+        for vendor in practice::all() {
+            let device = vendor.start().await;
+            let version = vendor.untested();
             device.tell(version);
-            let lab = Lab::start_with(database.another().await, case, device).await;
+            let lab = Lab::start_with(database.another().await, vendor, device).await;
             held_back(&lab, version).await;
             allowed(&lab, version).await;
             asks_again(&lab, version).await;
@@ -100,7 +87,7 @@ on_both! {
 async fn held_back(lab: &Lab, version: &str) {
     let controller = lab.synced().await;
     let known = (&controller["firmware"], &controller["release_state"], &controller["allowed_release"]);
-    assert_eq!(known, (&json!(version), &json!("untested"), &Value::Null), "{}", lab.case.vendor);
+    assert_eq!(known, (&json!(version), &json!("untested"), &Value::Null), "{}", lab.vendor.id());
     assert_eq!((lab.listed("untested").await, lab.listed("tested").await), (json!(1), json!(0)));
     let before = lab.device.configuration();
     assert!(!lab.live().await.iter().any(|key| key == lab.case.key));
@@ -109,11 +96,10 @@ async fn held_back(lab: &Lab, version: &str) {
     let error = &refused["error"];
     assert_eq!(error["type"], "untested_release", "{refused}");
     let message = error["message"].as_str().unwrap();
-    let tested = labs::releases(lab.case.vendor).last().unwrap();
-    for part in [version, tested, &lab.at("/untested-release")] {
+    for part in [version, lab.vendor.usual(), &lab.at("/untested-release")] {
         assert!(message.contains(part), "'{part}' is not in: {message}");
     }
-    assert_eq!(lab.device.configuration(), before, "{}: nothing is written", lab.case.vendor);
+    assert_eq!(lab.device.configuration(), before, "{}: nothing is written", lab.vendor.id());
     let seen = lab.get(&change).await;
     assert_eq!((&seen["status"], &seen["attempts"]), (&json!("pending"), &json!([])), "{seen}");
     lab.act(&change, "discard", &json!({})).await.expect_status(200);
@@ -143,7 +129,7 @@ async fn allowed(lab: &Lab, version: &str) {
     assert_eq!(lab.synced().await["release_state"], "allowed");
     let change = lab.stage().await;
     let applied = lab.act(&change, "apply", &json!({ "force": true })).await.expect_status(200).body;
-    assert_eq!(applied["outcome"]["state"], "applied", "{}: {applied}", lab.case.vendor);
+    assert_eq!(applied["outcome"]["state"], "applied", "{}: {applied}", lab.vendor.id());
 }
 
 /// A later version needs a permission of its own; a permission is taken back.
@@ -152,22 +138,22 @@ async fn asks_again(lab: &Lab, version: &str) {
     lab.device.tell(&later);
     let controller = lab.synced().await;
     let known = (&controller["release_state"], &controller["allowed_release"]);
-    assert_eq!(known, (&json!("untested"), &json!(version)), "{}", lab.case.vendor);
+    assert_eq!(known, (&json!("untested"), &json!(version)), "{}", lab.vendor.id());
     lab.allow(&later).await.expect_status(200);
     lab.api.delete(&lab.at("/untested-release")).await.expect_status(204);
     lab.api.delete(&lab.at("/untested-release")).await.expect_status(404);
     assert_eq!(lab.listed("untested").await, json!(1));
-    lab.device.tell(labs::releases(lab.case.vendor).last().unwrap());
+    lab.device.tell(lab.vendor.usual());
     assert_eq!(lab.synced().await["release_state"], "tested");
-    let refused = lab.allow(labs::releases(lab.case.vendor).last().unwrap()).await.expect_status(409);
+    let refused = lab.allow(lab.vendor.usual()).await.expect_status(409);
     assert!(refused.text.contains("is tested"), "{}", refused.text);
 }
 
 /// The case of one vendor, on its practice device of this release.
 async fn lab_of(database: Database, vendor: &str, release: &str) -> Lab {
-    let case = cases().into_iter().find(|case| case.vendor == vendor).expect("the vendor has a case");
-    let device = labs::start_with(vendor, release).await;
-    Lab::start_with(database, case, device).await
+    let vendor = practice::of(vendor);
+    let device = vendor.start_as(release).await;
+    Lab::start_with(database, vendor, device).await
 }
 
 on_both! {
@@ -180,7 +166,7 @@ on_both! {
             let body = json!({ "force": true, "confirm_within_secs": 300 });
             let held = lab.act(&change, "apply", &body).await.expect_status(200).body;
             assert_eq!(held["outcome"]["state"], "awaiting_confirm", "{held}");
-            lab.device.tell(untested("opnsense"));
+            lab.device.tell(lab.vendor.untested());
             assert_eq!(lab.synced().await["release_state"], "untested");
             lab.act(&change, verb, &json!({})).await.expect_status(200);
             let is_kept = verb == "confirm";
@@ -193,7 +179,7 @@ on_both! {
 on_both! {
     async fn a_permission_survives_a_restart(database: Database) {
         let mut lab = lab_of(database, "openwrt", "24.10").await;
-        let version = untested("openwrt");
+        let version = lab.vendor.untested();
         lab.device.tell(version);
         lab.synced().await;
         lab.allow(version).await.expect_status(200);
@@ -207,11 +193,11 @@ on_both! {
 
 on_both! {
     async fn a_controller_that_was_never_read_is_asked_before_anything_is_applied(database: Database) {
-        let case = cases().into_iter().find(|case| case.vendor == "proxmox").unwrap();
-        let device = labs::start("proxmox").await;
-        device.tell(untested("proxmox"));
+        let vendor = practice::of("proxmox");
+        let device = vendor.start().await;
+        device.tell(vendor.untested());
         device.cut();
-        let lab = Lab::start_with(database, case, device).await;
+        let lab = Lab::start_with(database, vendor, device).await;
         let known = lab.failed().await;
         assert_eq!((&known["firmware"], &known["release_state"]), (&Value::Null, &json!("unknown")));
         // The next reading comes in a minute.

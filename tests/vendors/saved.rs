@@ -11,7 +11,8 @@ use heddle_store::files::{self, Usage};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{labs, register};
+use super::practice::opnsense;
+use super::register;
 use crate::fixtures::member;
 use crate::support::{Adapters, Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
@@ -232,7 +233,7 @@ on_both! {
 /// Kills the server at some moments of a fetch: what is shown is whole, and what came in part is not shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_has_a_whole_file_or_none() {
-    let device = labs::opnsense(Settings { backup_bytes_min: 2 * BYTES, ..Settings::default() }).await;
+    let device = opnsense::firewall(Settings { backup_bytes_min: 2 * BYTES, ..Settings::default() }).await;
     let (folder, database) = (tempfile::tempdir().unwrap(), Database::sqlite());
     let options = Options::default().serving(Adapters::Of(vec!["opnsense".to_owned()]));
     let (mut process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;

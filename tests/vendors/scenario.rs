@@ -4,27 +4,27 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Lab, cases};
+use super::{Lab, practice};
 use crate::support::{Database, adapters, on_both};
 
 #[test]
 fn every_adapter_that_is_built_has_a_case() {
-    let known: BTreeSet<String> = cases().iter().map(|case| case.vendor.to_owned()).collect();
+    let known: BTreeSet<String> = practice::all().iter().map(|vendor| vendor.id().to_owned()).collect();
     assert_eq!(known, adapters().into_iter().collect());
 }
 
 /// Runs a test body with every vendor, one after the other on the same kind of database.
 async fn with_every_vendor<F: AsyncFn(Lab)>(database: Database, body: F) {
-    for case in cases() {
-        eprintln!("vendor {}", case.vendor);
-        body(Lab::start(database.another().await, case).await).await;
+    for vendor in practice::all() {
+        eprintln!("vendor {}", vendor.id());
+        body(Lab::start(database.another().await, vendor).await).await;
     }
 }
 
 on_both! {
     async fn a_reviewed_change_reaches_the_device_and_is_taken_back(database: Database) {
         with_every_vendor(database, async |lab| {
-            let (api, case) = (&lab.api, &lab.case);
+            let (api, case, vendor) = (&lab.api, &lab.case, lab.vendor.id());
             api.post(&format!("/controllers/{}/test", lab.controller), &json!({})).await.expect_status(200);
             api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await.expect_status(202);
             found(&lab).await;
@@ -33,7 +33,7 @@ on_both! {
 
             // Staged: nothing is written, and every call is shown.
             let change = lab.stage().await;
-            assert_eq!(lab.device.configuration(), before, "{}: staging writes nothing", case.vendor);
+            assert_eq!(lab.device.configuration(), before, "{vendor}: staging writes nothing");
             let native = change["plan"]["native"].as_array().unwrap();
             assert!(native.iter().any(|call| call["stage"] == "apply"), "{change}");
 
@@ -44,7 +44,7 @@ on_both! {
             let confirmed = lab.act(&change, "confirm", &json!({})).await.expect_status(200).body;
             assert_eq!(confirmed["outcome"]["state"], "applied", "{confirmed}");
             assert_ne!(lab.device.configuration(), before);
-            assert!(lab.live().await.iter().any(|key| key == case.key), "{}: {:?}", case.vendor, lab.live().await);
+            assert!(lab.live().await.iter().any(|key| key == case.key), "{vendor}: {:?}", lab.live().await);
 
             // What is there as asked is not written again.
             let again = lab.try_stage().await;
@@ -60,7 +60,7 @@ on_both! {
             let body = json!({ "force": true, "plan_hash": inverse["plan"]["hash"] });
             let reverted = lab.act(&inverse, "apply", &body).await.expect_status(200).body;
             assert_eq!(reverted["outcome"]["state"], "applied", "{reverted}");
-            assert_eq!(lab.device.configuration(), before, "{}: as it was", case.vendor);
+            assert_eq!(lab.device.configuration(), before, "{vendor}: as it was");
 
             let valid = api.get("/audit/validate").await.expect_status(200).body;
             assert_eq!(valid["valid"], true, "{valid}");
@@ -87,7 +87,7 @@ on_both! {
             tokio::join!(taking_back, mending);
             let ended = lab.ended(&change, &["reverted"]).await;
             assert_eq!(ended["status"], "pending", "{ended}");
-            assert_eq!(lab.device.configuration(), before, "{}: as it was", lab.case.vendor);
+            assert_eq!(lab.device.configuration(), before, "{}: as it was", lab.vendor.id());
         })
         .await;
     }
@@ -104,7 +104,7 @@ on_both! {
             assert_eq!(refused.status, 409, "{}", refused.text);
             let seen = lab.get(&second).await;
             assert_eq!(seen["status"], "pending", "{seen}");
-            assert_eq!(lab.device.configuration(), theirs, "{}: nothing is written over it", lab.case.vendor);
+            assert_eq!(lab.device.configuration(), theirs, "{}: nothing is written over it", lab.vendor.id());
         })
         .await;
     }
@@ -121,5 +121,5 @@ async fn found(lab: &Lab) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     let devices = lab.api.get("/devices?per_page=100").await.body;
-    panic!("{}: no '{}' was found: {devices}", lab.case.vendor, lab.case.finds);
+    panic!("{}: no '{}' was found: {devices}", lab.vendor.id(), lab.case.finds);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::labs::{self, Practice};
 use super::path;
+use super::practice::{self, Practice};
 use crate::support::{Adapters, Api, Database, Options, PASSWORD, Server, on_both};
 
 /// A controller with the sites Main and Branch, which are the first site of the organization and a second one.
@@ -29,7 +29,7 @@ fn payload(name: &str) -> Value {
 
 impl World {
     async fn start(database: Database) -> Self {
-        let device = labs::start("omada").await;
+        let device = practice::of("omada").start().await;
         let serving = Adapters::Of(vec!["omada".to_owned()]);
         let server = Server::start_with(database, Options::default().serving(serving)).await;
         let root = server.set_up().await;

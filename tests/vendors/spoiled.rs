@@ -15,7 +15,7 @@ use heddle_core::tls::{TlsMode, TlsPolicy};
 use heddle_runtime::{Adapter, Call as Settings, CallError};
 use heddle_sdk::testing::cassette::{Call, Cassette, Envelope, Mutant, Recorded, mutants};
 
-use super::labs;
+use super::practice::Vendor;
 use super::recorder::{PRACTICE, folder};
 use super::sandbox::{Peer, Sandbox};
 
@@ -146,8 +146,8 @@ fn chosen(cassette: &Cassette) -> Vec<(&Recorded, usize)> {
     all.into_iter().step_by(each).collect()
 }
 
-async fn every_call_ends(vendor: &str) {
-    let device = labs::start(vendor).await;
+async fn every_call_ends(vendor: &'static dyn Vendor) {
+    let (device, vendor) = (vendor.start().await, vendor.id());
     let (between, url) = Between::start(device.url()).await;
     let peer = Peer {
         url,
@@ -207,13 +207,4 @@ async fn every_call_ends(vendor: &str) {
     drop(runtime);
 }
 
-macro_rules! spoiled {
-    ($($vendor:ident),*) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $vendor() {
-            every_call_ends(stringify!($vendor)).await;
-        }
-    )*};
-}
-
-spoiled!(openwrt, opnsense, proxmox, omada);
+test_each_vendor!(every_call_ends);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{lab_of, untested};
+use super::lab_of;
 use crate::support::{Database, Socket, on_both};
-use crate::vendors::{Lab, labs};
+use crate::vendors::{Lab, practice};
 
 async fn apply(lab: &Lab, change: &Value) -> crate::support::Answer {
     lab.act(change, "apply", &json!({ "force": true })).await
@@ -13,24 +13,24 @@ async fn apply(lab: &Lab, change: &Value) -> crate::support::Answer {
 on_both! {
     async fn an_upgrade_that_no_reading_told_of_is_noticed_before_anything_is_applied(database: Database) {
         for vendor in ["openwrt", "opnsense"] {
-            let release = labs::releases(vendor).last().unwrap();
-            let lab = lab_of(database.another().await, vendor, release).await;
+            let lab = Lab::start(database.another().await, practice::of(vendor)).await;
             assert_eq!(lab.synced().await["release_state"], "tested");
             let change = lab.stage().await;
             let before = lab.device.configuration();
             let mut stream = Socket::subscribe(&lab.api, &["controller.release.changed"]).await;
-            lab.device.tell(untested(vendor));
+            let version = lab.vendor.untested();
+            lab.device.tell(version);
             let refused = apply(&lab, &change).await.expect_status(409);
             assert_eq!(refused.error_type(), "untested_release", "{}", refused.text);
             let payload = stream.next().await["event"]["payload"].clone();
             let told = (&payload["version"], &payload["release_state"]);
-            assert_eq!(told, (&json!(untested(vendor)), &json!("untested")), "{payload}");
+            assert_eq!(told, (&json!(version), &json!("untested")), "{payload}");
             let controller = lab.api.get(&lab.at("")).await.expect_status(200).body;
             let known = (&controller["firmware"], &controller["release_state"]);
             assert_eq!(known, told, "{controller}");
             assert_eq!(lab.device.configuration(), before, "{vendor}: nothing is written");
             // Back on a release that is tested, nothing is in the way, and no reading was needed for that either.
-            lab.device.tell(release);
+            lab.device.tell(lab.vendor.usual());
             apply(&lab, &change).await.expect_status(200);
         }
     }
@@ -39,14 +39,14 @@ on_both! {
 on_both! {
     async fn a_permission_does_not_go_over_to_another_device(database: Database) {
         let lab = lab_of(database, "openwrt", "24.10").await;
-        let version = untested("openwrt");
+        let version = lab.vendor.untested();
         lab.device.tell(version);
         lab.synced().await;
         lab.allow(version).await.expect_status(200);
         let change = lab.stage().await;
         let renamed = lab.api.patch(&lab.at(""), &json!({ "name": "gate" })).await.expect_status(200).body;
         assert_eq!(renamed["allowed_release"], version, "it is the same device: {renamed}");
-        let other = labs::start("openwrt").await;
+        let other = lab.vendor.start().await;
         other.tell(version);
         let moved = lab.api.patch(&lab.at(""), &json!({ "url": other.url() })).await.expect_status(200).body;
         let known = ["product", "firmware", "allowed_release", "release_state"].map(|field| moved[field].clone());
