@@ -31,7 +31,6 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         // Most tests wait for a device or a clock: more of them at once than there are processors.
         .env("RUST_TEST_THREADS", "6")
         .env("HEDDLE_BIN", workspace.bin("heddle"))
-        .env("LAB_OPENWRT_BIN", workspace.bin("lab-openwrt"))
         .env("HEDDLE_PACKAGES", workspace.packages())
         .env("HEDDLE_GUESTS", workspace.guests())
         .env("HEDDLE_PLUGINS", workspace.plugins());

@@ -47,9 +47,9 @@ enum Command {
         #[arg(long)]
         demo: bool,
     },
-    /// Start a practice device of a vendor; `lab openwrt -- --help` names its options
+    /// Start a practice device of a vendor; `lab <vendor> -- --help` names its options
     Lab {
-        /// A folder of `tests/labs`, such as `openwrt`
+        /// A folder of `tests/labs`; an unknown one is answered with their names
         vendor: String,
         /// Passed on to its program
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::demo::{DEVICES, Device, Site};
+use crate::demo::{self, Device, Site};
 use crate::phase::phase;
 use crate::process::{self, Guarded, Stop, say};
 use crate::settings::{Settings, given};
@@ -44,16 +44,18 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
         "BIND_ADDR '{address}' is open to others, and the demo's password is public: use a loopback address \
          such as 127.0.0.1:8080"
     );
+    let known = demo::devices(workspace)?;
     build(workspace, stop)?;
     let registry = phase("plugins", || {
         let built = plugins::build_possible(workspace, stop)?;
         registry::prepare(workspace, stop, &built)
     })?;
     let mut devices = Vec::new();
-    for device in &DEVICES {
+    for device in &known {
         let name = format!("lab-{}", device.vendor);
         let mut command = program(workspace, &name)?;
-        command.args(["--listen", device.listen, "--control", device.control]).args(device.args);
+        let (listen, control) = (device.listen.to_string(), device.control.to_string());
+        command.args(["--listen", &listen, "--control", &control]).args(&device.args);
         devices.push(Guarded::start(&name, &mut command)?);
     }
     let mut server = server_command(workspace, &settings)?;
@@ -65,14 +67,14 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
     for device in &mut devices {
         device.expect_running()?;
     }
-    let seeding = api.seed()?;
+    let seeding = api.seed(&known)?;
     say(&format!("heddle is at {}", api.base));
-    seeding.lines(&settings.data_dir()).iter().for_each(|line| say(line));
+    seeding.lines(&settings.data_dir(), known.len()).iter().for_each(|line| say(line));
     say_read_only(&settings);
     if settings.follows_own_catalogue() {
         say(&format!("plugins to install are listed at {}/api/v1/marketplace/plugins", api.base));
     }
-    for device in &DEVICES {
+    for device in &known {
         say(&device.line());
     }
     let mut all: Vec<&mut Guarded> = devices.iter_mut().collect();
@@ -160,16 +162,13 @@ enum Seeding {
 
 impl Seeding {
     /// What the person at the terminal should know.
-    fn lines(self, data_dir: &str) -> Vec<String> {
+    fn lines(self, data_dir: &str, devices: usize) -> Vec<String> {
         let sign_in = format!("sign in as '{DEMO_USER}' with the password '{DEMO_PASSWORD}'");
         match self {
-            Self::Done => {
-                let count = DEVICES.len();
-                vec![
-                    format!("set up the organization 'Demo' with two sites and {count} practice devices"),
-                    sign_in,
-                ]
-            }
+            Self::Done => vec![
+                format!("set up the organization 'Demo' with two sites and {devices} practice devices"),
+                sign_in,
+            ],
             Self::DoneBefore => {
                 vec![format!("the demo was set up in '{data_dir}' before"), sign_in]
             }
@@ -215,11 +214,11 @@ impl Api {
     }
 
     /// Sets up an organization that knows the practice devices, unless the server was set up before.
-    fn seed(&self) -> anyhow::Result<Seeding> {
+    fn seed(&self, devices: &[Device]) -> anyhow::Result<Seeding> {
         let url = format!("{}/api/v1/setup/status", self.base);
         let status = read("/setup/status", self.agent.get(&url).call()?)?;
         if status["completed"] == true {
-            return self.known_before();
+            return self.known_before(devices);
         }
         let setup = self.post(
             "/setup/complete",
@@ -230,7 +229,7 @@ impl Api {
                 "site": { "name": "Lab" },
             }),
         )?;
-        self.complete(text(&setup, "/access_token")?)?;
+        self.complete(text(&setup, "/access_token")?, devices)?;
         Ok(Seeding::Done)
     }
 
@@ -248,6 +247,7 @@ impl Api {
                 "vendor": device.vendor,
                 "url": format!("http://{}", device.listen),
                 "credential_id": text(&credential, "/id")?,
+                "settings": device.settings,
             }),
         )?;
         Ok(text(&controller, "/id")?.to_owned())
@@ -255,7 +255,7 @@ impl Api {
 
     /// Adds the sites and devices of the demo that the organization does not have yet: an earlier start may have ended
     /// between two of them, or have known fewer.
-    fn complete(&self, token: &str) -> anyhow::Result<()> {
+    fn complete(&self, token: &str, devices: &[Device]) -> anyhow::Result<()> {
         let sites = self.get("/sites?per_page=100", token)?;
         let named = |name: &str| found(&sites, name);
         let lab = named("Lab").context("the demo's organization has no site 'Lab'")?;
@@ -264,13 +264,13 @@ impl Api {
             None => text(&self.post("/sites", Some(token), &json!({ "name": "Branch" }))?, "/id")?.to_owned(),
         };
         let known = self.get("/controllers?per_page=100", token)?;
-        for device in DEVICES.iter().filter(|device| found(&known, device.name).is_none()) {
+        for device in devices.iter().filter(|device| found(&known, &device.name).is_none()) {
             let site = match device.site {
                 Site::Lab => &lab,
                 Site::Branch => &branch,
             };
             let controller = self.register(device, token, site)?;
-            if let Some(name) = device.branch {
+            if let Some(name) = &device.branch {
                 self.map(&controller, name, &branch, token)?;
             }
         }
@@ -295,7 +295,7 @@ impl Api {
     }
 
     /// Tries the demo's login. A login that wants a second factor is known, too, and nothing is added then.
-    fn known_before(&self) -> anyhow::Result<Seeding> {
+    fn known_before(&self, devices: &[Device]) -> anyhow::Result<Seeding> {
         let url = format!("{}/api/v1/auth/login", self.base);
         let login = json!({ "login": DEMO_USER, "password": DEMO_PASSWORD });
         let mut answer = self.agent.post(url).send_json(login)?;
@@ -304,7 +304,7 @@ impl Api {
         }
         let body: Value = answer.body_mut().read_json().unwrap_or_default();
         if let Some(token) = body["access_token"].as_str() {
-            self.complete(token)?;
+            self.complete(token, devices)?;
         }
         Ok(Seeding::DoneBefore)
     }
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_demo_names_no_login_that_does_not_exist() {
-        let text = |seeding: Seeding| seeding.lines("./data").join("\n");
+        let text = |seeding: Seeding| seeding.lines("./data", 4).join("\n");
         assert!(text(Seeding::Done).contains(DEMO_PASSWORD));
         assert!(text(Seeding::DoneBefore).contains(DEMO_PASSWORD));
         let foreign = text(Seeding::Foreign);

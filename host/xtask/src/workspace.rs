@@ -73,6 +73,11 @@ impl Workspace {
         Ok(labs)
     }
 
+    /// The folder of a vendor's practice device.
+    pub(crate) fn lab(&self, vendor: &str) -> PathBuf {
+        self.root.join("tests/labs").join(vendor)
+    }
+
     /// Public keys that the packages are signed with.
     pub(crate) fn trusted_keys(&self) -> PathBuf {
         self.packages().join("trusted-keys.json")
