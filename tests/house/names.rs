@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, ImplItemFn, ItemFn, ItemMod};
 
 use super::paths::{files, is_test};
 use super::rooms::{host, members};
 
-/// The vendors of the interface. The adapters of this repository are added to them.
-const VENDORS: [&str; 7] = ["omada", "opnsense", "pfsense", "mikrotik", "openwrt", "proxmox", "unifi"];
+/// The words of the field among the segments that the interface gives a permission; all others are vendors.
+const OF_FIELD: [&str; 6] = ["network", "hypervisor", "vpn", "firewall", "system", "monitoring"];
 /// The first segments of routes that the kernel has itself.
 const OF_KERNEL: [&str; 5] = ["audit", "events", "health", "logs", "ws"];
 
@@ -86,39 +87,75 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The vendors that have an adapter or a simulator, by their folders, and those of the tables that the interface fixes.
+fn vendors() -> BTreeSet<String> {
+    let root = host().join("..");
+    let with = |folder: &str, file: &str| -> Vec<String> {
+        let entries = fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap);
+        let entries = entries.filter(|entry| entry.path().join(file).is_file());
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    let tables = fs::read_to_string(root.join("host/changes/assets/vendors.json")).unwrap();
+    let tables: Value = serde_json::from_str(&tables).unwrap();
+    let gateways = tables["gateways"].as_array().unwrap().iter().map(|id| id.as_str().unwrap());
+    let segments = tables["permissions"].as_object().unwrap().keys().map(String::as_str);
+    let fixed = gateways.chain(segments.filter(|segment| !OF_FIELD.contains(segment))).map(str::to_owned);
+    let mut vendors: BTreeSet<String> = fixed.collect();
+    vendors.extend(with("adapters", "manifest.json"));
+    vendors.extend(with("tests/labs", "src/main.rs"));
+    vendors
+}
+
+/// Whether a text in lower case has this word: with neither a letter nor a digit beside it.
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let is_end = |beside: Option<char>| !beside.is_some_and(char::is_alphanumeric);
+        is_end(text[..at].chars().next_back()) && is_end(text[at + word.len()..].chars().next())
+    })
+}
+
 #[test]
 fn no_vendor_is_named_outside_of_its_adapter() {
-    let root = host().join("..");
-    let adapters = fs::read_dir(root.join("adapters")).unwrap().map(Result::unwrap);
-    let adapters = adapters.filter(|entry| entry.path().join("manifest.json").is_file());
-    let adapters = adapters.map(|entry| entry.file_name());
-    let mut vendors: BTreeSet<String> = VENDORS.map(str::to_owned).into();
-    vendors.extend(adapters.map(|name| name.to_string_lossy().into_owned()));
+    let (root, vendors) = (host().join(".."), vendors());
     let mut folders: Vec<PathBuf> = members().keys().map(|room| host().join(room).join("src")).collect();
-    folders.extend(["marketplace/src", "plugins-sdk/src"].map(|folder| root.join(folder)));
+    folders.extend(["host/xtask/src", "marketplace/src", "plugins-sdk/src"].map(|folder| root.join(folder)));
     let (mut named, mut strings) = (Vec::new(), 0);
     for file in folders.iter().flat_map(|folder| sources(folder)) {
         for text in Strings::of(&file, true) {
             strings += 1;
             let lower = text.to_lowercase();
-            if vendors.iter().any(|vendor| lower.contains(vendor)) {
+            if vendors.iter().any(|vendor| has_word(&lower, vendor)) {
                 named.push(format!("{}: {text}", file.strip_prefix(&root).unwrap_or(&file).display()));
             }
         }
     }
+    let mut texts = vec![root.join("Cargo.toml")];
     for folder in ["wit/adapter", "wit/host"] {
-        for entry in fs::read_dir(root.join(folder)).unwrap() {
-            let text = fs::read_to_string(entry.unwrap().path()).unwrap().to_lowercase();
-            named.extend(
-                vendors
-                    .iter()
-                    .filter(|vendor| text.contains(*vendor))
-                    .map(|vendor| format!("{folder}: {vendor}")),
-            );
-        }
+        texts.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    for file in texts {
+        let text = fs::read_to_string(&file).unwrap().to_lowercase();
+        let found = vendors.iter().filter(|vendor| has_word(&text, vendor));
+        named.extend(found.map(|vendor| format!("{}: {vendor}", file.display())));
     }
     assert!(strings > 5_000, "the strings were found: {strings}");
     assert!(named.is_empty(), "a vendor is named: {named:#?}");
+}
+
+#[test]
+fn a_word_is_found_whole() {
+    for (text, is_there) in [
+        ("acme", true),
+        ("of acme's router", true),
+        ("gateway-acme-vpn", true),
+        ("lab_acme", true),
+        ("acmenet, then acme.vlan", true),
+        ("pacme", false),
+        ("acme2", false),
+        ("acmeé", false),
+    ] {
+        assert_eq!(has_word(text, "acme"), is_there, "{text}");
+    }
 }
 
 #[test]
