@@ -71,7 +71,8 @@ pub trait Feature: Send + Sync {
     /// Sets gauges that are measured only when metrics are read.
     async fn measure(&self, _app: &SharedApp) {}
 
-    /// What keeps objects of other features from being removed, by the noun of the object.
+    /// What keeps objects of other features from being removed, by the noun of their kind
+    /// ([`Resource::NOUN`](crate::resource::Resource::NOUN)). Every removal of such an object asks them.
     fn guards(&self) -> &'static [(&'static str, Guard)] {
         &[]
     }
@@ -297,7 +298,7 @@ impl App {
     ///
     /// # Errors
     /// 409 that names what needs it.
-    pub async fn require_unused(&self, tx: &mut Tx, noun: &str, org: OrgId, id: Uuid) -> Result<(), Error> {
+    pub(crate) async fn require_unused(&self, tx: &mut Tx, noun: &str, org: OrgId, id: Uuid) -> Result<(), Error> {
         let guards = self.features().iter().flat_map(|feature| feature.guards());
         for (_, guard) in guards.filter(|(of, _)| *of == noun) {
             guard(tx, self, org, id).await?;

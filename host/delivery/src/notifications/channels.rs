@@ -67,10 +67,6 @@ impl Resource for Channels {
     fn detail(channel: &Channel) -> Value {
         json!({ "label": channel.label, "kind": channel.kind })
     }
-
-    async fn may_remove(channel: &Channel, tx: &mut Tx, by: &By) -> Result<(), Error> {
-        by.app.require_unused(tx, super::CHANNEL, channel.org_id, channel.id.0).await
-    }
 }
 
 impl Listed for Channels {

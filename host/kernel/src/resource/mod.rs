@@ -85,7 +85,8 @@ pub trait Resource: Send + Sync + 'static {
         async move { Ok(Self::Row::lock(tx, &by.caller.scope(), id).await?) }
     }
 
-    /// 409 when something needs it.
+    /// 409 when something that the kind knows needs it. The [guards](crate::feature::Feature::guards) of other features are
+    /// asked of every kind.
     fn may_remove(
         _row: &Self::Row,
         _tx: &mut Tx,
@@ -334,6 +335,7 @@ pub async fn remove<R: Resource>(by: By, At(id): At<Id<R>>, if_match: IfMatch) -
     let mut tx = by.app.db.write().await?;
     let object = locked::<R>(&mut tx, &by, id, &if_match).await?;
     R::may_remove(&object, &mut tx, &by).await?;
+    by.app.require_unused(&mut tx, R::NOUN, object.organization(), object.revision().object).await?;
     if !R::Row::remove(&mut tx, &by.caller.scope(), id, by.app.clock.now()).await? {
         return Err(Error::NotFound(R::NOUN));
     }
