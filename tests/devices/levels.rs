@@ -1,32 +1,48 @@
 //! A grant's level is a ceiling in addition to the role.
+//!
+//! The walk goes through all operations that the server declares, with the objects of `tests/fixtures` and the bodies that
+//! the document shows. An operation that is added must refuse, or stands in one of the lists here with the reason.
+
+use std::collections::BTreeSet;
 
 use heddle_core::{Role, SiteLevel};
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::routes::Mark;
 use serde_json::{Value, json};
 
-use super::{LAPTOP, PHONE, device, id_of, leave, member, read};
+use super::{PHONE, device, id_of, member, read};
+use crate::fixtures::{Ids, fill, text};
 use crate::staging::Lab;
-use crate::support::{Answer, Api, Database, on_both};
+use crate::support::{Answer, Api, Contract, Database, Operation, Server, on_both};
+use crate::surface::{ABSENT, admits, filled, with_ids};
 
-/// Operations that touch no site: the caller's own sessions, keys and notices, and what is public.
-const OWN: &[&str] = &["/auth/", "/api-keys", "/setup/", "/notifications/read-all"];
-/// Operations that answer per object: none of them may succeed.
-const BULK: &[&str] = &["/devices/bulk", "/controllers/test", "/controllers/sync"];
-/// Families whose every operation must say that the grant does not reach so far.
-const OF_SITES: &[&str] = &["/sites", "/controllers", "/devices", "/credentials", "/gateway-"];
+/// Refusals that name a grant.
+const LEVEL: &[&str] = &["site_level", "all_sites_required"];
+/// Beginnings of paths where no grant decides, besides those without a caller or about how the caller signs in.
+const OF_NO_SITE: &[(&str, &str)] = &[
+    ("/access_control/", "answers 501 to everybody"),
+    ("/actions", "an action has its caller's rights, and what it does at a site asks for the level"),
+    ("/files", "callers that are limited to some sites have files of their own"),
+    ("/notifications/{notice_id}/read", "who reads a notice notes it for themself"),
+];
+/// Operations that need neither an object nor a body, and do something that is the caller's own.
+const NOT_SENT: &[(&str, &str)] = &[
+    ("/auth/logout", "ends the session of the test"),
+    ("/auth/logout-all", "ends the session of the test"),
+    ("/auth/mfa/disable", "is about the second factor of the caller"),
+    ("/auth/mfa/setup", "is about the second factor of the caller"),
+    ("/notifications/read-all", "is about what the caller has read"),
+];
 
 /// Real objects of every kind, some of them removed.
 struct World {
     lab: Lab,
-    site: String,
-    removed_site: String,
-    removed_controller: String,
-    device: String,
-    removed_device: String,
-    credential: String,
-    change: String,
+    own: Ids,
+    removed: Ids,
+    /// Where these objects are.
+    sites: [String; 3],
     /// Another change of the same controller, in no set either.
     other_change: String,
-    set: String,
 }
 
 impl World {
@@ -34,176 +50,155 @@ impl World {
         let lab = Lab::start(database).await;
         let api = &lab.api;
         read(&lab).await;
-        let (phone, laptop) = (device(api, PHONE).await, device(api, LAPTOP).await);
-        leave(&lab, LAPTOP).await;
-        api.delete(&format!("/devices/{}", id_of(&laptop))).await.expect_status(204);
-        let site = phone["site_id"].as_str().unwrap().to_owned();
-        let closed = api.post("/sites", &json!({ "name": "Closed" })).await.expect_status(201).body;
-        api.delete(&format!("/sites/{}", id_of(&closed))).await.expect_status(204);
-        let controller = crate::support::register(api, "http://127.0.0.1:9", "pw").await;
-        api.delete(&format!("/controllers/{}", id_of(&controller))).await.expect_status(204);
-        let own = api.get(&format!("/controllers/{}", lab.controller)).await.body;
+        let phone = device(api, PHONE).await;
+        let controller = api.get(&format!("/controllers/{}", lab.controller)).await.expect_status(200).body;
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
         let other_change = lab.stage_rule("Allow-SSH-mgmt").await;
         let members = [lab.stage_rule("Allow-NTP").await, lab.stage_rule("Allow-SNMP").await];
         let members = json!({ "change_ids": members.each_ref().map(id_of) });
         let set = api.post("/gateway-vpn/changes/sets", &members).await.expect_status(201).body;
-        Self {
-            site,
-            removed_site: id_of(&closed).to_owned(),
-            removed_controller: id_of(&controller).to_owned(),
-            device: id_of(&phone).to_owned(),
-            removed_device: id_of(&laptop).to_owned(),
-            credential: own["credential_id"].as_str().unwrap().to_owned(),
-            change: id_of(&change).to_owned(),
-            other_change: id_of(&other_change).to_owned(),
-            set: id_of(&set).to_owned(),
-            lab,
+        let me = api.get("/auth/me").await.expect_status(200).body;
+        let (mut own, removed) = fill(&lab.server, api, &text(&me["organization_id"])).await;
+        let sites = [text(&phone["site_id"]), own["site_id"].clone(), removed["site_id"].clone()];
+        // Those at the router, where an operation that is not refused does something.
+        for (name, id) in [
+            ("site_id", &phone["site_id"]),
+            ("controller_id", &controller["id"]),
+            ("gateway_id", &controller["id"]),
+            ("credential_id", &controller["credential_id"]),
+            ("device_id", &phone["id"]),
+            ("change_id", &change["id"]),
+            ("set_id", &set["id"]),
+        ] {
+            own.insert(name, text(id));
+        }
+        Self { own, removed, sites, other_change: text(&other_change["id"]), lab }
+    }
+
+    /// A body that the operation accepts: the one that the document shows, unless the objects are to be others.
+    fn body(&self, operation: &Operation) -> Value {
+        match operation.path.as_str() {
+            "/credentials/{credential_id}/test" => json!({ "controller_id": self.own["controller_id"] }),
+            "/gateway-vpn/changes/sets" => {
+                json!({ "change_ids": [self.own["change_id"], self.other_change] })
+            }
+            path if path.ends_with("/apply") => json!({ "force": true }),
+            _ => {
+                let body = &operation.definition["requestBody"]["content"]["application/json"];
+                body.get("example").map_or(json!({}), |example| with_ids(example, "", &self.own))
+            }
         }
     }
 
-    /// The path with the ids of objects that fit the operation.
-    fn filled(&self, path: &str) -> String {
-        let restores = path.ends_with("/restore");
-        let either = |live: &str, removed: &str| if restores { removed.to_owned() } else { live.to_owned() };
-        let fill = |part: &str| match part {
-            "{site_id}" => either(&self.site, &self.removed_site),
-            "{controller_id}" | "{gateway_id}" => either(&self.lab.controller, &self.removed_controller),
-            "{device_id}" => either(&self.device, &self.removed_device),
-            "{credential_id}" => self.credential.clone(),
-            "{change_id}" => self.change.clone(),
-            "{set_id}" => self.set.clone(),
-            "{feature}" => "openwrt.firewall.rule".to_owned(),
-            "{model_kind}" => "dhcp-reservation".to_owned(),
-            part if part.starts_with('{') => "01900000-0000-7000-8000-000000000000".to_owned(),
-            part => part.to_owned(),
-        };
-        let path = path.split('/').map(fill).collect::<Vec<_>>().join("/");
-        match path.as_str() {
-            path if path.ends_with("openwrt.firewall.rule") => format!("{path}?operation=create"),
-            path if path.ends_with("/inventory/dhcp-reservation/changes") => format!("{path}?verb=create"),
-            _ => path,
-        }
-    }
-
-    /// A body that the operation accepts.
-    fn body(&self, method: &str, path: &str) -> Value {
-        match (method, path) {
-            ("POST", "/sites") => json!({ "name": "Annex" }),
-            ("POST", "/credentials") => json!({ "name": "new", "password": "hunter2" }),
-            ("POST", "/controllers") => json!({
-                "name": "x", "site_id": self.site, "vendor": "openwrt", "url": "http://127.0.0.1:9",
-                "credential_id": self.credential,
-            }),
-            ("POST", "/controllers/test" | "/controllers/sync") => {
-                json!({ "controller_ids": [self.lab.controller] })
-            }
-            ("POST", "/credentials/{credential_id}/test") => json!({ "controller_id": self.lab.controller }),
-            ("POST", "/devices/bulk") => {
-                json!({ "action": "update", "ids": [self.device], "update": { "tags_add": ["x"] } })
-            }
-            ("POST", "/gateway-vpn/changes/sets") => {
-                json!({ "change_ids": [self.change, self.other_change] })
-            }
-            ("PATCH", "/devices/{device_id}") => json!({ "notes": "x" }),
-            ("PATCH", _) => json!({ "name": "x" }),
-            (_, path) if path.ends_with("/apply") => json!({ "force": true }),
-            (_, path) if path.ends_with("/untested-release") => json!({ "version": "1.0" }),
-            (_, path) if path.ends_with("/extend") => json!({ "secs": 60 }),
-            (_, path) if path.ends_with("{feature}") => json!({ "payload": {
-                "name": "Allow", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT",
-            }}),
-            (_, "/controllers/{controller_id}/inventory/{model_kind}/changes") => {
-                json!({ "payload": { "mac": "aa:bb:cc:00:00:77", "address": "192.168.1.77" } })
-            }
-            _ => json!({}),
-        }
-    }
-
-    async fn send(&self, api: &Api, method: &str, path: &str) -> Answer {
-        let body = self.body(method, path).to_string().into_bytes();
-        api.send(method, &self.filled(path), Some(body)).await
-    }
-
-    /// Every operation of the document that changes something, what brings objects to an end last; not those of vendors of
-    /// which there is no controller.
-    async fn operations(&self) -> Vec<(String, String)> {
-        let document = self.lab.api.get("/openapi.json").await.expect_status(200).body;
-        let mut operations = Vec::new();
-        for (path, item) in document["paths"].as_object().expect("the document has paths") {
-            for method in item.as_object().expect("a path has methods").keys() {
-                let path = path.strip_prefix("/api/v1").expect("every path is below the prefix");
-                if matches!(method.as_str(), "post" | "put" | "patch" | "delete")
-                    && !is_of_another_vendor(path)
-                {
-                    operations.push((method.to_uppercase(), path.to_owned()));
-                }
-            }
-        }
-        operations
-            .sort_by_key(|(method, path)| (method == "DELETE", path.ends_with("/discard"), path.clone()));
-        operations
+    /// Sends an operation with objects that fit it.
+    async fn send(&self, api: &Api, operation: &Operation) -> Answer {
+        let restores = operation.path.ends_with("/restore");
+        let path = filled(operation, &|name| {
+            let removed = self.removed.get(name).filter(|_| restores);
+            let id = removed.or_else(|| self.own.get(name));
+            id.unwrap_or_else(|| panic!("teach a fixture (tests/fixtures) to make {name}")).clone()
+        });
+        api.send(&operation.method, &path, Some(self.body(operation).to_string().into_bytes())).await
     }
 }
 
-/// Whether the path is of a vendor, and not of the one of the lab.
-fn is_of_another_vendor(path: &str) -> bool {
-    let family = path.strip_prefix("/gateway-").and_then(|rest| rest.split_once("/{controller_id}"));
-    family.is_some_and(|(family, rest)| !family.starts_with("openwrt-") && !rest.starts_with("/sites/"))
+/// Sends an operation with nothing that it could do.
+async fn send_empty(api: &Api, operation: &Operation) -> Answer {
+    let path: Vec<&str> =
+        operation.path.split('/').map(|part| if part.starts_with('{') { ABSENT } else { part }).collect();
+    api.send(&operation.method, &path.join("/"), Some(b"{}".to_vec())).await
 }
 
-fn is_of(path: &str, families: &[&str]) -> bool {
-    families.iter().any(|family| path.starts_with(family))
+/// Every operation that changes something, what brings objects to an end last.
+fn writes(contract: &Contract) -> Vec<&Operation> {
+    let writes = |operation: &&Operation| operation.method != "GET";
+    let mut operations: Vec<&Operation> = contract.operations().iter().filter(writes).collect();
+    operations.sort_by_key(|one| (one.method == "DELETE", one.path.ends_with("/discard"), one.path.clone()));
+    operations
+}
+
+fn named(method: &str, path: &str) -> String {
+    format!("{method} {path}")
+}
+
+/// Operations that nobody needs a right for: there is no caller, or they are about how the caller signs in.
+fn of_everybody(server: &Server) -> BTreeSet<String> {
+    let routes = heddle_kernel::http::routes(&server.running().app);
+    let open = routes.iter().filter(|route| match route.access {
+        Access::Public => true,
+        Access::Authenticated(_) => route.doc.has(Mark::Personal),
+        _ => false,
+    });
+    open.map(|route| named(route.method.as_str(), &route.path)).collect()
+}
+
+/// What refused the request, or each object of it; nothing where it was not refused.
+fn refusals(answer: &Answer) -> Vec<&str> {
+    if answer.status == 403 {
+        return vec![answer.error_type()];
+    }
+    let results = answer.body["results"].as_array().filter(|_| answer.body["succeeded"] == 0);
+    let kinds = results.into_iter().flatten().map(|result| result["error"]["type"].as_str());
+    kinds.map(Option::unwrap_or_default).collect()
 }
 
 on_both! {
     async fn who_may_only_read_a_site_changes_nothing_there(database: Database) {
         let world = World::start(database).await;
-        let granted =
-            [(world.site.as_str(), SiteLevel::Read), (world.removed_site.as_str(), SiteLevel::Read)];
-        let reader = member(&world.lab.server, "rhea", Role::OrgAdmin, &granted).await;
-        let keeper = member(&world.lab.server, "kim", Role::OrgAdmin, &[]).await;
-        reader.get(&format!("/devices/{}", world.device)).await.expect_status(200);
+        let server = &world.lab.server;
+        let granted = world.sites.each_ref().map(|site| (site.as_str(), SiteLevel::Read));
+        let reader = member(server, "rhea", Role::OrgAdmin, &granted).await;
+        let keeper = member(server, "kim", Role::OrgAdmin, &[]).await;
+        reader.get(&format!("/devices/{}", world.own["device_id"])).await.expect_status(200);
         world.lab.router.forget_calls();
-        let operations = world.operations().await;
-        let mut refused = 0;
-        for (method, path) in &operations {
-            if is_of(path, OWN) {
+        let (contract, of_everybody) = (server.contract(), of_everybody(server));
+        let operations = writes(&contract);
+        let mut refused = Vec::new();
+        for operation in &operations {
+            let name = named(&operation.method, &operation.path);
+            if NOT_SENT.iter().any(|(path, _)| *path == operation.path) {
                 continue;
             }
-            let answer = world.send(&reader, method, path).await;
-            if BULK.contains(&path.as_str()) {
-                assert_eq!(answer.body["succeeded"], 0, "{method} {path}: {}", answer.text);
-                assert_eq!(answer.body["results"][0]["error"]["type"], "site_level", "{method} {path}: {}", answer.text);
+            let is_of_no_site = OF_NO_SITE.iter().any(|(beginning, _)| operation.path.starts_with(beginning));
+            if is_of_no_site || of_everybody.contains(&name) {
+                let answer = send_empty(&reader, operation).await;
+                assert!(answer.status >= 400, "{name}: {} {}", answer.status, answer.text);
                 continue;
             }
-            assert!(answer.status >= 400, "{method} {path}: {}", answer.text);
-            if is_of(path, OF_SITES) {
-                let kind = answer.error_type();
-                assert!(matches!(kind, "site_level" | "all_sites_required"), "{method} {path}: {}", answer.text);
-                assert_eq!(answer.status, 403, "{method} {path}");
-                refused += 1;
+            let answer = world.send(&reader, operation).await;
+            let told = format!("{name}: {} {}", answer.status, answer.text);
+            if admits(&operation.access, Role::OrgAdmin) == Some(false) {
+                assert_eq!((answer.status, answer.error_type()), (403, "permission_denied"), "{told}");
+                continue;
             }
+            let kinds = refusals(&answer);
+            assert!(!kinds.is_empty() && kinds.iter().all(|kind| LEVEL.contains(kind)), "{told}");
+            refused.push(operation);
         }
-        assert!(refused > 25, "{refused} operations were refused: {operations:?}");
+        assert!(refused.len() > 90, "{} operations were refused", refused.len());
+        for (path, _) in OF_NO_SITE.iter().chain(NOT_SENT) {
+            let is_known = operations.iter().any(|operation| operation.path.starts_with(path));
+            assert!(is_known, "{path} is no operation: take it off the list");
+        }
         assert!(world.lab.router.write_calls().iter().all(|call| call.object == "session"), "nothing was written");
-        let change = format!("/gateway-vpn/changes/{}", world.change);
+        let change = format!("/gateway-vpn/changes/{}", world.own["change_id"]);
         assert_eq!(reader.get(&change).await.body["status"], "pending");
 
         // It was the grant: the same requests of an administrator without grants are not refused.
-        for (method, path) in operations.iter().filter(|(_, path)| is_of(path, OF_SITES)) {
-            let answer = world.send(&keeper, method, path).await;
-            assert_ne!(answer.status, 403, "{method} {path}: {}", answer.text);
+        for operation in refused {
+            let answer = world.send(&keeper, operation).await;
+            assert_ne!(answer.status, 403, "{} {}: {}", operation.method, operation.path, answer.text);
         }
     }
 }
 
 on_both! {
     async fn each_level_allows_what_it_includes(database: Database) {
-        let world = World::start(database).await;
-        let (lab, site) = (&world.lab, world.site.as_str());
+        let lab = Lab::start(database).await;
+        read(&lab).await;
+        let phone = device(&lab.api, PHONE).await;
+        let (site, device) = (phone["site_id"].as_str().unwrap(), format!("/devices/{}", id_of(&phone)));
         let controller = format!("/controllers/{}", lab.controller);
-        let device = format!("/devices/{}", world.device);
         let stage = format!("{}/changes/openwrt.firewall.rule?operation=create", lab.area("firewall"));
         let rule = json!({ "payload": { "name": "Allow", "src": "wan", "proto": ["tcp"], "dest_port": "22", "target": "ACCEPT" } });
         for (name, level) in [("wim", SiteLevel::Write), ("ann", SiteLevel::Admin), ("flo", SiteLevel::Full)] {

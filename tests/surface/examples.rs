@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::walk::{bytes, filled, word};
 use super::world::World;
+use crate::fixtures::Ids;
 use crate::support::{Operation, on_both};
 
 /// Operations whose example cannot be accepted in a test of all, and why. Each has tests of its own.
@@ -42,20 +43,20 @@ const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
     ("test_credential", "a device is needed"),
 ];
 
-/// An example with the ids of the world in place of its own.
-pub(super) fn of_world(example: &Value, name: &str, world: &World) -> Value {
+/// An example with these ids in place of its own.
+pub(crate) fn with_ids(example: &Value, name: &str, ids: &Ids) -> Value {
     match example {
         Value::Object(fields) => Value::Object(
-            fields.iter().map(|(name, value)| (name.clone(), of_world(value, name, world))).collect(),
+            fields.iter().map(|(name, value)| (name.clone(), with_ids(value, name, ids))).collect(),
         ),
-        Value::Array(items) => items.iter().map(|item| of_world(item, name, world)).collect(),
+        Value::Array(items) => items.iter().map(|item| with_ids(item, name, ids)).collect(),
         Value::String(_) => {
             let id = match name {
                 "controller_ids" => "controller_id",
                 "ids" => "device_id",
                 other => other,
             };
-            world.own.get(id).map_or_else(|| example.clone(), |id| json!(id))
+            ids.get(id).map_or_else(|| example.clone(), |id| json!(id))
         }
         other => other.clone(),
     }
@@ -89,7 +90,7 @@ on_both! {
                 continue;
             }
             let path = filled(operation, &|name| world.own[name].clone());
-            let body = of_world(example, "", &world);
+            let body = with_ids(example, "", &world.own);
             let answer = world.admin.send(&operation.method, &path, Some(bytes(&body))).await;
             let is_elsewhere =
                 EXAMPLES_OF_ELSEWHERE.iter().any(|(known, _)| *known == id) || is_of_another_vendor(operation);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::examples::of_world;
+use super::examples::with_ids;
 use super::tools::{python, run};
 use super::world::World;
 use crate::staging::Lab;
@@ -103,7 +103,7 @@ fn filled_in(world: &World, contract: &Contract) -> Value {
                 }
             }
             if let Some(example) = definition.pointer_mut("/requestBody/content/application~1json/example") {
-                *example = of_world(example, "", world);
+                *example = with_ids(example, "", &world.own);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::examples::of_world;
+use super::examples::with_ids;
 use super::walk::{bytes, filled};
 use super::world::World;
 use crate::support::{Contract, Database, Server, on_both};
@@ -154,7 +154,7 @@ on_both! {
             if REFUSED_BEFORE_CHECKS.iter().any(|(known, _)| *known == id) {
                 continue;
             }
-            let body = of_world(example, "", &world);
+            let body = with_ids(example, "", &world.own);
             let mut texts = Vec::new();
             bounded_texts(&contract, &content["schema"], &body, "", &mut texts);
             for (pointer, max) in texts {

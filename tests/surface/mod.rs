@@ -16,6 +16,9 @@ mod tools;
 mod walk;
 mod world;
 
+pub(crate) use self::examples::with_ids;
+pub(crate) use self::walk::{admits, filled};
+pub(crate) use self::world::ABSENT;
 use crate::support::{Adapters, Options};
 
 /// Serves two adapters, whose areas between them are those of every family of routes that is not a vendor's own.

@@ -10,7 +10,7 @@ use heddle_kernel::http::conditional::SHOWN_ONCE;
 use serde_json::{Map, Value, json};
 
 use super::world::{ABSENT, World};
-use crate::fixtures::Ids;
+use crate::fixtures::{FIXTURES, Ids};
 use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 
 /// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
@@ -26,7 +26,7 @@ pub(super) fn word(operation: &Operation, name: &str) -> Option<String> {
 }
 
 /// A path with these ids, its required query included.
-pub(super) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
+pub(crate) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
     let fill = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
         Some(name) => word(operation, name).unwrap_or_else(|| ids(name)),
         None => part.to_owned(),
@@ -137,7 +137,7 @@ on_both! {
 }
 
 /// Whether the declared access lets this role in; `None` when the rule decides.
-fn admits(access: &str, role: Role) -> Option<bool> {
+pub(crate) fn admits(access: &str, role: Role) -> Option<bool> {
     match access.split_once(' ') {
         Some(("permission", permission)) => {
             let declared = &crate::support::declared().permissions;
@@ -323,10 +323,9 @@ on_both! {
             intrude(&world, &api, &world.removed).await;
         }
         // And nothing of it has come to harm.
-        for (kind, name) in [
-            ("organizations", "organization_id"), ("sites", "site_id"), ("credentials", "credential_id"),
-            ("controllers", "controller_id"), ("devices", "device_id"), ("gateway-vpn/changes", "change_id"),
-        ] {
+        let others = [("organizations", "organization_id"), ("gateway-vpn/changes", "change_id")];
+        let removable = FIXTURES.iter().flat_map(|fixture| fixture.removable());
+        for (kind, name) in removable.chain(&others) {
             world.admin.get(&format!("/{kind}/{}", world.foreign[name])).await.expect_status(200);
         }
     }

@@ -3,11 +3,11 @@
 use heddle_core::Role;
 use serde_json::json;
 
-use crate::fixtures::{FIXTURES, Ids, Place, created, member, text};
+use crate::fixtures::{Ids, created, fill, member, text};
 use crate::support::{Api, Database, Server};
 
 /// Well formed, and of nothing.
-pub(super) const ABSENT: &str = "01900000-0000-7000-8000-000000000000";
+pub(crate) const ABSENT: &str = "01900000-0000-7000-8000-000000000000";
 
 pub(super) struct World {
     pub(super) server: Server,
@@ -38,26 +38,4 @@ impl World {
     pub(super) async fn member(&self, role: Role) -> Api {
         member(&self.server, &self.own["organization_id"], role, &role.to_string()).await.1
     }
-}
-
-/// One of everything in this organization, and one of everything that can be removed, removed.
-async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
-    let mut ids: Ids = [("organization_id", organization.to_owned())].into();
-    let mut removed = Ids::new();
-    for (name, into) in [("Kept", &mut ids), ("Removed", &mut removed)] {
-        let user_name = format!("{}-{}", name.to_lowercase(), &organization[24..]);
-        let (user, member) = member(server, organization, Role::Viewer, &user_name).await;
-        into.insert("user_id", user);
-        let place = Place { server, admin, organization, name, member: &member };
-        for fixture in FIXTURES {
-            let before = into.clone();
-            fixture.one(&place, into).await;
-            let taken = before.iter().find(|(id, value)| into[*id] != **value);
-            assert!(taken.is_none(), "{} has an id of another feature: {taken:?}", fixture.feature());
-        }
-    }
-    for (path, id) in FIXTURES.iter().rev().flat_map(|fixture| fixture.removable()) {
-        admin.delete(&format!("/{path}/{}", removed[id])).await.expect_status(204);
-    }
-    (ids, removed)
 }

@@ -298,7 +298,13 @@ impl App {
     ///
     /// # Errors
     /// 409 that names what needs it.
-    pub(crate) async fn require_unused(&self, tx: &mut Tx, noun: &str, org: OrgId, id: Uuid) -> Result<(), Error> {
+    pub(crate) async fn require_unused(
+        &self,
+        tx: &mut Tx,
+        noun: &str,
+        org: OrgId,
+        id: Uuid,
+    ) -> Result<(), Error> {
         let guards = self.features().iter().flat_map(|feature| feature.guards());
         for (_, guard) in guards.filter(|(of, _)| *of == noun) {
             guard(tx, self, org, id).await?;
