@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Site, options, run};
-use crate::support::{Database, Options, Process, Server, on_both};
+use crate::support::{Database, ENCRYPTION_KEY, Options, Process, Server, on_both};
 
 async fn sql(server: &Server, database: &Database, text: &'static str) {
     use sqlx::Connection as _;
@@ -93,12 +93,11 @@ on_both! {
         assert!(printed.lines().any(|printed| printed == line), "{line} in {printed}");
         site.process.terminate().await;
         // Another encryption key: nothing starts with it, and the reason is said.
-        let old = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
         let new = "it-rotated-7f3b29c1d8e4a605-encrypt-QrS";
         let wrong = site.options.clone().with("ENCRYPTION_KEY", new);
         run(site.path(), &site.database, &wrong, &["serve"])
             .expect_failure(&["ENCRYPTION_KEY is not the key that this database is sealed with", "ENCRYPTION_KEY_PREVIOUS"]);
-        let both = wrong.clone().with("ENCRYPTION_KEY_PREVIOUS", old);
+        let both = wrong.clone().with("ENCRYPTION_KEY_PREVIOUS", ENCRYPTION_KEY);
         run(site.path(), &site.database, &both, &["keys", "rotate"]).expect_ok();
         site.options = wrong;
         site.restart().await;

@@ -6,7 +6,7 @@ use sqlx::{Connection as _, Executor as _};
 
 use super::{Ran, Site, options, run};
 use crate::support::smtp::{Mode, Smtp};
-use crate::support::{Database, Options, on_both};
+use crate::support::{Database, ENCRYPTION_KEY, NEXT_ENCRYPTION_KEY, Options, on_both};
 
 impl Ran {
     /// One line has this level and all of these words.
@@ -55,7 +55,7 @@ on_both! {
         tamper(&site, "UPDATE change SET outcome_state = 'unknown'").await;
         tamper(&site, "UPDATE controller SET status = 'offline', created_at = '2020-01-01T00:00:00+00:00', last_sync_at = NULL").await;
         let other = options()
-            .with("ENCRYPTION_KEY", "new-6e2b8c1d9f3a7045cc93ee21-encrypt-AbC")
+            .with("ENCRYPTION_KEY", NEXT_ENCRYPTION_KEY)
             .with("TRUSTED_PROXIES", "0.0.0.0/0")
             .with("OMADA_READ_ONLY", "true")
             .with("CACHE_URL", "redis://127.0.0.1:1")
@@ -71,7 +71,7 @@ on_both! {
             .expect_line("FAIL", &["log database"])
             .expect_line("warn", &["changes: 1", "unknown", "verify or discard"])
             .expect_line("warn", &["controllers: 1", "edge"]);
-        let unfinished = other.with("ENCRYPTION_KEY_PREVIOUS", "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ");
+        let unfinished = other.with("ENCRYPTION_KEY_PREVIOUS", ENCRYPTION_KEY);
         doctor(site.path(), &site.database, &unfinished)
             .expect_line("warn", &["3 rows are still under the previous key", "heddle keys rotate"]);
 

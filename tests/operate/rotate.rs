@@ -13,11 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Site, assert_credential_works, options, spawn};
-use crate::support::{Database, on_both};
+use crate::support::{Database, ENCRYPTION_KEY as OLD, NEXT_ENCRYPTION_KEY as NEW, on_both};
 
 const CREDENTIAL: SealedColumn = SealedColumn::of("credential");
-const OLD: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
-const NEW: &str = "new-6e2b8c1d9f3a7045cc93ee21-encrypt-AbC";
 const CREDENTIALS: usize = 3_000;
 const POOL: PoolSettings = PoolSettings { connections_max: 2, acquire_timeout: Duration::from_secs(20) };
 

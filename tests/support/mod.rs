@@ -28,8 +28,8 @@ pub(crate) use proxy::{Proxy, Way};
 pub(crate) use random::{Place, Random};
 pub(crate) use redis::Redis;
 pub(crate) use server::{
-    Adapters, Options, PASSWORD, Server, adapters, compiler, environment, heddle_binary, packages, register,
-    target_folder,
+    Adapters, ENCRYPTION_KEY, NEXT_ENCRYPTION_KEY, Options, PASSWORD, Server, adapters, compiler,
+    environment, heddle_binary, packages, register, target_folder,
 };
 pub(crate) use socket::Socket;
 

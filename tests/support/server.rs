@@ -16,7 +16,9 @@ use super::conformance::Known;
 use super::{Api, Database, variable};
 
 /// One key for most tests: compiled components are kept between them.
-const ENCRYPTION_KEY: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
+pub(crate) const ENCRYPTION_KEY: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
+/// The key that takes its place where a test rotates.
+pub(crate) const NEXT_ENCRYPTION_KEY: &str = "new-6e2b8c1d9f3a7045cc93ee21-encrypt-AbC";
 const SECRET_KEY: &str = "it-9c2e8365aa71cc094d0a1f7b-signing-XyZ";
 pub(crate) const PASSWORD: &str = "Correct-Horse-7-Battery";
 
