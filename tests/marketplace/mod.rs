@@ -8,7 +8,7 @@ mod crash;
 mod install;
 mod keys;
 mod ratings;
-mod registry;
+pub(crate) mod registry;
 mod revocations;
 mod sync;
 mod together;
@@ -31,7 +31,7 @@ struct Lab {
 }
 
 /// Settings under which a server follows a registry at this place, believed for its first root.
-fn options(registry: &Registry, place: &str) -> Options {
+pub(crate) fn options(registry: &Registry, place: &str) -> Options {
     Options::default()
         .with("MARKETPLACE_URL", place)
         .with("MARKETPLACE_ROOT", registry.root())

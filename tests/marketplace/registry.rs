@@ -16,16 +16,16 @@ use crate::support::target_folder;
 const KEYS: [&str; 6] = ["root-1", "root-2", "root-3", "catalog", "timestamp", "thief"];
 
 /// A registry whose publisher is `acme`.
-pub(super) struct Registry {
+pub(crate) struct Registry {
     folder: TempDir,
-    pub(super) acme: PublisherKey,
+    pub(crate) acme: PublisherKey,
 }
 
 /// What is served.
 pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Registry {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let registry =
             Self { folder: tempfile::tempdir().unwrap(), acme: PublisherKey::generate("acme").unwrap() };
         for name in KEYS {
@@ -79,7 +79,7 @@ impl Registry {
     }
 
     /// The folder that is served.
-    pub(super) fn served(&self) -> PathBuf {
+    pub(crate) fn served(&self) -> PathBuf {
         self.path("registry/public")
     }
 
@@ -88,8 +88,13 @@ impl Registry {
         self.served().join("1.root.json").display().to_string()
     }
 
+    /// Has the catalogue list the publisher's key for one more plugin.
+    pub(crate) fn may_sign(&self, id: &str) {
+        does(&["publisher", &self.home(), "--id", "acme", "--may-sign", id]);
+    }
+
     /// Adds a package, and publishes.
-    pub(super) fn add(&self, archive: &[u8]) {
+    pub(crate) fn add(&self, archive: &[u8]) {
         let path = self.path("package.zip");
         std::fs::write(&path, archive).unwrap();
         let path = path.display().to_string();

@@ -1,7 +1,6 @@
 //! The example plugins, as they are built from `plugins-sdk/examples`, in a server: with services that keep what they are told,
 //! and with the practice devices of vendors.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use heddle_lab_omada::{Omada, Seed};
@@ -10,17 +9,10 @@ use serde_json::{Value, json};
 
 use super::services::{ABUSEIPDB_KEY, GRAFANA_TOKEN, SLACK_TOKEN, Services, ZAMMAD_TOKEN};
 use super::{Keys, archive_of, send};
-use crate::support::{Adapters, Api, Database, Server, heddle_binary, on_both, target_folder, variable};
+use crate::support::plugins::{example, example_folder};
+use crate::support::{Adapters, Api, Database, Server, heddle_binary, on_both};
 
 const ALL: [&str; 5] = ["grafana-annotations", "quiet-hours", "slack-notices", "threat-feed", "ticket-desk"];
-
-/// The folder in which `cargo xtask test` built a plugin.
-fn folder(id: &str) -> PathBuf {
-    let folder =
-        variable("HEDDLE_PLUGINS").map_or_else(|| target_folder().join("plugins"), PathBuf::from).join(id);
-    assert!(folder.is_dir(), "'{}' is missing; 'cargo xtask test' builds the plugins", folder.display());
-    folder
-}
 
 /// A server with one of the plugins in use.
 struct Lab {
@@ -82,8 +74,7 @@ impl Lab {
 
     /// The package as it is built, with the test's services in the place of those in the internet.
     fn archive(&self, keys: &Keys) -> Vec<u8> {
-        let read = |name: &str| std::fs::read(folder(self.id).join(name)).unwrap();
-        let mut manifest: Value = serde_json::from_slice(&read("manifest.json")).unwrap();
+        let (mut manifest, component) = example(self.id);
         let targets = manifest["capabilities"].get_mut("http").and_then(Value::as_array_mut);
         for target in targets.into_iter().flatten() {
             if target["origin"].is_string() {
@@ -91,7 +82,7 @@ impl Lab {
                 target["private"] = json!(true);
             }
         }
-        archive_of(&manifest, read(".heddle/component.wasm"), &keys.acme)
+        archive_of(&manifest, component, &keys.acme)
     }
 
     /// What the plugin says of itself with these settings and secrets.
@@ -151,7 +142,7 @@ impl Lab {
 fn the_recorded_calls_of_every_example_end_as_they_were_recorded() {
     for id in ALL {
         let mut tool = Command::new(heddle_binary());
-        let output = tool.args(["plugin", "test", "--project"]).arg(folder(id)).output().unwrap();
+        let output = tool.args(["plugin", "test", "--project"]).arg(example_folder(id)).output().unwrap();
         let (said, problem) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(

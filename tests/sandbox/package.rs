@@ -73,6 +73,16 @@ pub(super) fn contents(component: &[u8]) -> Files {
     ])
 }
 
+/// The package of an adapter of this id and version around the guest.
+pub(crate) fn named(id: &str, version: &str, key: &PublisherKey) -> Files {
+    let renamed = |text: &str| text.replace("hostile", id).into_bytes();
+    let mut contents = contents(&hostile());
+    let description = renamed(str::from_utf8(&contents[DESCRIPTION]).expect("a description is text"));
+    contents.insert(DESCRIPTION.to_owned(), description);
+    let manifest = manifest_with("/version", json!(version)).to_string();
+    pack(&renamed(&manifest), contents, key).expect("the package is sound")
+}
+
 pub(crate) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
     pack(manifest.to_string().as_bytes(), contents(component), key())
 }

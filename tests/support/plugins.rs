@@ -1,6 +1,7 @@
 //! Packages of plugins as a test or a bench makes, sends and agrees to them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use heddle_marketplace::{
     PublisherKey, TrustedKey, pack, parse_trusted_keys, write_archive, write_trusted_keys,
@@ -8,7 +9,7 @@ use heddle_marketplace::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Answer, Api, Options, packages, target_folder};
+use super::{Answer, Api, Options, packages, target_folder, variable};
 
 /// A trusted publisher of plugins, and one that is not.
 pub(crate) struct Keys {
@@ -37,7 +38,7 @@ impl Keys {
         std::fs::write(self.file(), write_trusted_keys(&keys)).expect("a file can be written");
     }
 
-    pub(crate) fn file(&self) -> std::path::PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("trusted-keys.json")
     }
 
@@ -53,6 +54,22 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
     let path = target_folder().join(format!("guests/{name}.wasm"));
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
+}
+
+/// The folder in which `cargo xtask test` built an example plugin.
+pub(crate) fn example_folder(id: &str) -> PathBuf {
+    let folder =
+        variable("HEDDLE_PLUGINS").map_or_else(|| target_folder().join("plugins"), PathBuf::from).join(id);
+    assert!(folder.is_dir(), "'{}' is missing; 'cargo xtask test' builds the plugins", folder.display());
+    folder
+}
+
+/// Manifest and component of an example plugin.
+pub(crate) fn example(id: &str) -> (Value, Vec<u8>) {
+    let folder = example_folder(id);
+    let read = |name: &str| std::fs::read(folder.join(name)).expect("the plugin is built");
+    let manifest = serde_json::from_slice(&read("manifest.json")).expect("a manifest is JSON");
+    (manifest, read(".heddle/component.wasm"))
 }
 
 pub(crate) fn archive_of(manifest: &Value, component: Vec<u8>, key: &PublisherKey) -> Vec<u8> {
