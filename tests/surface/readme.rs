@@ -2,15 +2,18 @@
 //!
 //! A block that cannot run here follows a comment `<!-- not run: why -->`; [`NOT_RUN`] lists them.
 
+mod acme;
+mod reader;
+
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use heddle_lab_openwrt::Router;
-use tokio::process::Command;
 
+use self::acme::Acme;
+use self::reader::{Reader, Shown};
 use crate::staging::{ROUTER_PASSWORD, start_router};
-use crate::support::{Database, Options, Process, environment, heddle_binary, register};
+use crate::support::{Database, ENCRYPTION_KEY, NEXT_ENCRYPTION_KEY, Options, Process, register};
 
 const README: &str = include_str!("../../README.md");
 
@@ -22,11 +25,10 @@ const NOT_RUN: &[&str] = &[
     "cargo xtask run --demo",
     "git clone https://github.com/heddle-project/heddle && cd heddle",
     "cargo build --release --bin heddle",
-    "heddle keys rotate",
-    "zip='content-type: application/zip'",
-    "plugin=\"$api/plugins/acme-tickets\"",
-    "market=\"$api/marketplace/plugins\"",
 ];
+
+/// The block between two restarts.
+const ROTATION: &str = "heddle keys rotate";
 
 #[derive(Debug)]
 struct Block {
@@ -35,6 +37,13 @@ struct Block {
     text: String,
     /// Why it cannot be run by a test.
     not_run: Option<String>,
+}
+
+impl Block {
+    /// Commands that are not in the guide.
+    fn of_test(text: &str) -> Self {
+        Self { chapter: String::new(), text: text.to_owned(), not_run: None }
+    }
 }
 
 /// The blocks of commands, in their order.
@@ -59,48 +68,10 @@ fn blocks() -> Vec<Block> {
     blocks
 }
 
-/// The commands of these chapters as one script that ends at the first failure.
-fn script(chapters: &[&str]) -> String {
-    let mut script = "set -euo pipefail\n".to_owned();
-    for block in blocks().iter().filter(|block| block.not_run.is_none()) {
-        if chapters.contains(&block.chapter.as_str()) {
-            script.push_str("echo '---'\n");
-            script.push_str(&block.text);
-            script.push('\n');
-        }
-    }
-    // A refusal of the server would go unnoticed otherwise; the guide shows two on purpose.
-    script
-        .replace("curl -s ", "curl -sS --fail-with-body ")
-        .replace("| jq .error\n", "| jq .error || true\n")
-        .replace("-d '{\"force\":true}' | jq .\n", "-d '{\"force\":true}' | jq . || true\n")
-}
-
-/// Runs a script in the environment that a reader of the guide has. Returns its output.
-async fn follow(script: &str, folder: &Path) -> String {
-    let programs = heddle_binary().parent().expect("the program is in a folder").display().to_string();
-    let mut environment = environment(folder, &Database::Sqlite, &Options::default());
-    environment.insert("PATH".to_owned(), format!("{programs}:/usr/local/bin:/usr/bin:/bin"));
-    environment.insert("HOME".to_owned(), folder.display().to_string());
-    let mut bash = Command::new("bash");
-    bash.args(["-c", script]).env_clear().envs(environment).current_dir(folder);
-    let output = bash.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = tokio::time::timeout(Duration::from_mins(5), output).await.expect("the guide ends in time");
-    let output = output.expect("bash starts");
-    let (shown, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}\n{shown}\n{errors}\nof\n{script}", output.status);
-    shown.into_owned()
-}
-
-fn at(server: &Process, script: &str) -> String {
-    script.replace("http://127.0.0.1:8080", server.api.base())
-}
-
-#[track_caller]
-fn assert_shows(shown: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(shown.contains(part), "'{part}' is shown:\n{shown}");
-    }
+/// The blocks of these chapters that are run.
+fn run_of(chapters: &[&str]) -> Vec<Block> {
+    let is_run = |block: &Block| block.not_run.is_none() && chapters.contains(&block.chapter.as_str());
+    blocks().into_iter().filter(is_run).collect()
 }
 
 #[test]
@@ -139,7 +110,8 @@ fn paragraphs_are_short() {
 async fn the_quick_start_works() {
     let folder = tempfile::tempdir().unwrap();
     let router = start_router().await;
-    let server = Process::start(folder.path(), &Database::Sqlite, &Options::default()).await;
+    let options = Options::default();
+    let server = Process::start(folder.path(), &Database::Sqlite, &options).await;
     // What `cargo xtask run --demo` sets up.
     let setup = serde_json::json!({
         "organization": { "name": "Demo" },
@@ -152,13 +124,16 @@ async fn the_quick_start_works() {
     let path = format!("/controllers/{}/sync", controller["id"].as_str().unwrap());
     server.api.post(&path, &serde_json::json!({})).await.expect_status(202);
 
-    let script =
-        at(&server, &script(&["Quick start"])).replace("http://127.0.0.1:8182", &router.control_url());
-    let shown = follow(&script, folder.path()).await;
-    assert_shows(
-        &shown,
-        &["\"awaiting_confirm\"", "\"status\": \"applied\"", "Allow-HTTPS", "\"valid\": true", "\"uci\""],
+    let reader =
+        Reader { folder: folder.path(), places: vec![("http://127.0.0.1:8182", router.control_url())] };
+    let shown = reader.follow(&server, &options, &run_of(&["Quick start"])).await;
+    shown.has("jq '.plan", &["\"uci\"", "Allow-HTTPS"]);
+    shown.has(
+        "curl -s $api/gateway-vpn/changes/$id/apply",
+        &["\"awaiting_confirm\"", "\"status\": \"applied\""],
     );
+    shown.has("curl -s http://127.0.0.1:8182/configs/firewall", &["Allow-HTTPS", "\"valid\": true"]);
+    shown.has("inverse=", &["\"applied\""]);
     let rules = router.config_text("firewall").unwrap_or_default();
     assert!(!rules.contains("Allow-HTTPS"), "it was taken back: {rules}");
 }
@@ -168,25 +143,84 @@ async fn a_first_router_is_set_up_operated_and_used_as_the_guide_says() {
     let folder = tempfile::tempdir().unwrap();
     let builder = Router::builder().password(ROUTER_PASSWORD).boot_time(Duration::from_millis(300));
     let router = builder.tls().start().await;
-    let server = Process::start(folder.path(), &Database::Sqlite, &Options::default()).await;
-    let before = router.fingerprint();
-    let script = at(&server, &script(&["Your first router", "Install", "Operate", "API tour"]))
-        .replace("https://192.168.1.1", &router.url())
-        .replace("ROUTER-PASSWORD", ROUTER_PASSWORD);
-    let shown = follow(&script, folder.path()).await;
-    let parts = [
-        "\"completed\": true",
-        "certificate_fingerprint",
-        "\"ok\": true",
-        "Block-Telnet",
-        "\"discarded\"",
-        "database: sound",
-        "\"ready\"",
-        "heddle_",
-        "\"state\": \"enabled\"",
-        "Branch office",
-        "unknown field",
+    let acme = Acme::new(folder.path());
+    let options = acme.options();
+    let places = vec![("https://192.168.1.1", router.url()), ("ROUTER-PASSWORD", ROUTER_PASSWORD.to_owned())];
+    let reader = Reader { folder: folder.path(), places };
+    let blocks = run_of(&["Your first router", "Install", "Operate", "API tour"]);
+    let rotation = blocks.iter().position(|block| block.text == ROTATION).unwrap();
+    let (before, after) = (&blocks[..rotation], &blocks[rotation + 1..]);
+    let untouched = router.fingerprint();
+
+    let mut server = Process::start(folder.path(), &Database::Sqlite, &options).await;
+    assert_is_set_up(&reader.follow(&server, &options, before).await);
+
+    // What the guide says around the rotation: restart with both keys, run it, restart without the previous key.
+    let options = options.with("ENCRYPTION_KEY", NEXT_ENCRYPTION_KEY);
+    let both = options.clone().with("ENCRYPTION_KEY_PREVIOUS", ENCRYPTION_KEY);
+    restart(&mut server, folder.path(), &both).await;
+    let rotated = reader.follow(&server, &both, &blocks[rotation..=rotation]).await;
+    rotated
+        .has(ROTATION, &["rows were sealed with the current key", "ENCRYPTION_KEY_PREVIOUS can be removed"]);
+    assert!(!rotated.by(ROTATION).starts_with("0 rows"), "{}", rotated.by(ROTATION));
+    restart(&mut server, folder.path(), &options).await;
+    let login = Block::of_test("curl -s -X POST $api/controllers/$controller/test -H \"$auth\" | jq .ok");
+    let opened = reader.follow(&server, &options, &[login]).await;
+    assert_eq!(opened.by("curl").trim_end(), "true", "the router's login opens with the new key alone");
+
+    let shown = reader.follow(&server, &options, after).await;
+    assert_is_operated(&shown);
+    assert_packages_are_in_use(&shown);
+    assert_eq!(router.fingerprint(), untouched, "nothing was written to the router");
+}
+
+/// Ends the server and starts it with these settings on the same data.
+async fn restart(server: &mut Process, folder: &Path, options: &Options) {
+    server.terminate().await;
+    *server = Process::start(folder, &Database::Sqlite, options).await;
+}
+
+#[track_caller]
+fn assert_is_set_up(shown: &Shown) {
+    shown.has("api=", &["\"completed\": true"]);
+    shown.has("router=", &["\"ok\": false", "\"certificate_fingerprint\": \""]);
+    shown.has("controller=", &["\"ok\": true"]);
+    shown.has("change=", &["Block-Telnet"]);
+    shown.has("curl -s -X POST $api/gateway-vpn/changes/$(jq", &["\"discarded\""]);
+    shown.has("heddle migrate", &["database: sound", "acme-switch 1.0.0 is verified"]);
+}
+
+#[track_caller]
+fn assert_is_operated(shown: &Shown) {
+    shown.has("curl -s http://127.0.0.1:8080/api/v1/health/ready", &["\"ready\"", "heddle_subsystem_up"]);
+    shown.has("curl -s $api/fabric/connections", &["\"state\": \"enabled\""]);
+    shown.has("site=", &["Branch office"]);
+    shown.has("curl -s $api/sites", &["unknown field"]);
+}
+
+#[track_caller]
+fn assert_packages_are_in_use(shown: &Shown) {
+    // The adapter: judged against the version that serves, installed, and rolled back to that version.
+    let adapter =
+        ["counts as a read: POST /read", "\"version\": \"1.0.0\"", "\"installed\"", "\"version\": \"1.1.0\""];
+    shown.has("zip=", &adapter);
+    shown.has("zip=", &["\"installed_by\": \"admin\""]);
+    assert_eq!(shown.by("zip=").lines().last(), Some("\"1.0.0\""));
+    // The plugin: read, agreed to, and set up all but its secret, which is sent last.
+    let asked = ["\"awaiting_consent\"", "\"acme\"", "setting 'server-url'", "puts the secret 'api-key'"];
+    shown.has("plugin=", &asked);
+    shown.has("plugin=", &["\"active\"", "[\n  \"api-key\"\n]"]);
+    // The catalogue: what is new waits for consent, and an update that may do nothing new serves at once.
+    shown.has(
+        "market=",
+        &["\"state\": \"updated\"", "\"id\": \"grafana-annotations\"", "puts the secret 'token'"],
+    );
+    shown.has("market=", &["\"version\": \"0.1.0\"", "\"state\": \"awaiting_consent\""]);
+    let updated = [
+        "\"installed_version\": \"1.0.0\"",
+        "\"has_update\": true",
+        "\"version\": \"1.1.0\"",
+        "\"state\": \"active\"",
     ];
-    assert_shows(&shown, &parts);
-    assert_eq!(router.fingerprint(), before, "nothing was written to the router");
+    shown.has("curl -s \"$market?installed=true\"", &updated);
 }
