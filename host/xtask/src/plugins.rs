@@ -216,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn what_the_readme_installs_from_the_catalogue_is_in_every_demo() {
+        let readme = include_str!("../../../README.md");
+        let id = |line: &'static str| Some(line.split_once("$market/")?.1.split_once("/install")?.0);
+        let installed: Vec<&str> = readme.lines().filter_map(id).collect();
+        assert!(!installed.is_empty(), "the README installs a plugin");
+        for id in installed {
+            let example = EXAMPLES.iter().find(|example| example.id == id);
+            assert!(example.is_some_and(|example| example.language == Language::Rust), "{id}");
+        }
+    }
+
+    #[test]
     fn what_was_made_in_a_folder_is_no_source() {
         let folder = tempfile::tempdir().unwrap();
         for name in [

@@ -344,6 +344,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_readme_works_with_what_the_demo_starts() {
+        let readme = include_str!("../../../README.md");
+        let settings = Settings::new(&|_| None, "packages".into(), "keys.json".into());
+        let devices = demo::devices(&Workspace::locate().expect("cargo knows the workspace"));
+        let router = &devices.expect("every file can be read")[0];
+        for part in [
+            format!("api=http://{}/api/v1\n", settings.bind_addr().unwrap()),
+            format!(r#"-d '{{"login":"{DEMO_USER}","password":"{DEMO_PASSWORD}"}}'"#),
+            format!(r#"select(.vendor == "{}")"#, router.vendor),
+            format!("http://{}/configs/firewall", router.control),
+            format!("http://{}/faults", router.control),
+        ] {
+            assert!(readme.contains(&part), "'{part}' is in the README");
+        }
+    }
+
+    #[test]
     fn the_demo_names_no_login_that_does_not_exist() {
         let text = |seeding: Seeding| seeding.lines("./data", 4).join("\n");
         assert!(text(Seeding::Done).contains(DEMO_PASSWORD));
