@@ -205,7 +205,7 @@ fn assert_packages_are_in_use(shown: &Shown) {
         ["counts as a read: POST /read", "\"version\": \"1.0.0\"", "\"installed\"", "\"version\": \"1.1.0\""];
     shown.has("zip=", &adapter);
     shown.has("zip=", &["\"installed_by\": \"admin\""]);
-    assert_eq!(shown.by("zip=").lines().last(), Some("\"1.0.0\""));
+    assert_eq!(shown.by("zip=").lines().next_back(), Some("\"1.0.0\""));
     // The plugin: read, agreed to, and set up all but its secret, which is sent last.
     let asked = ["\"awaiting_consent\"", "\"acme\"", "setting 'server-url'", "puts the secret 'api-key'"];
     shown.has("plugin=", &asked);
