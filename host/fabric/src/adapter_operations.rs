@@ -17,12 +17,13 @@ use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_inventory::controllers::releases::lacking;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
+use heddle_kernel::schema::schema_of;
 use heddle_runtime::{Adapter, LIGHT_BYTES};
 use heddle_store::changes::{ChangeRow, RunStep};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of, schema_of};
+use super::operation::{Declaration, Operation, ParamsSchema, StepCall, StepError, params_of};
 use super::write_schemas::{staged_schema, write_schema};
 
 const LIMIT_DEFAULT: u32 = 200;

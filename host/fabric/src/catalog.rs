@@ -15,11 +15,12 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::schema::schema_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Example, Operation, Template, schema_of};
+use super::operation::{Declaration, Example, Operation, Template};
 use super::operations::Operations;
 use super::provided::OfferedIn;
 use super::templates;

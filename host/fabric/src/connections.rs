@@ -270,7 +270,7 @@ async fn create<K: Kind<View = View>>(
     steps::require_readable(app, caller, &body.source_event)?;
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, caller, body.organization_id).await?;
-    declared::require_known_ids(&mut tx, org, &body.steps).await?;
+    declared::require_known_ids(&mut tx, app, org, &body.steps).await?;
     require_offered(&mut tx, app, org, &outlines).await?;
     refuse_more(&mut tx, org).await?;
     let mut row = ConnectionRow::draft(app.clock.new_id(), K::KIND, org, caller.user_id, app.clock.now());
@@ -411,7 +411,7 @@ async fn refuse_undeclared(
     checks.add(declared::faults(app, &shape, Some(&row.conditions), written.unwrap_or(&kept)));
     checks.add(declared::key_fault(&shape, row.cooldown_key.as_deref()));
     checks.done()?;
-    declared::require_known_ids(tx, row.org_id, written.unwrap_or_default()).await
+    declared::require_known_ids(tx, app, row.org_id, written.unwrap_or_default()).await
 }
 
 /// Sets the state that an edit asks for.

@@ -1,30 +1,20 @@
 //! What declared schemas rule out, refused when steps and conditions are saved: fields that no covered event has, outputs
 //! that no earlier step gives, objects that the organization does not have, values that an operation can never take.
 
-use std::collections::HashMap;
-
 use heddle_core::OrgId;
 use heddle_core::condition::Conditions;
 use heddle_core::shape::{Shape, path_fault};
 use heddle_core::template::{self, Reference, is_template};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::{Detail, Error};
+use heddle_kernel::resource::StepObject;
 use heddle_store::Tx;
-use heddle_store::known::{self, Noun};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::each;
 use super::operations::Operations;
 use super::steps::Step;
-
-/// Parameters that name an object of the organization, whichever operation has them.
-const IDS: [(&str, Noun, &str); 4] = [
-    ("site_id", Noun::Site, "site"),
-    ("controller_id", Noun::Controller, "controller"),
-    ("device_id", Noun::Device, "device"),
-    ("channel_id", Noun::Channel, "channel"),
-];
 
 /// Returns which conditions and steps can never be right for what starts them.
 pub(crate) fn faults(
@@ -113,29 +103,31 @@ fn texts(value: &Value, at: String, found: &mut Vec<(String, Vec<Reference>)>) {
 /// Refuses steps that name objects which the organization does not have.
 ///
 /// One statement for each kind of object, however many steps there are.
-pub(crate) async fn require_known_ids(tx: &mut Tx, org: OrgId, steps: &[Step]) -> Result<(), Error> {
+pub(crate) async fn require_known_ids(
+    tx: &mut Tx,
+    app: &App,
+    org: OrgId,
+    steps: &[Step],
+) -> Result<(), Error> {
     let mut faults = Vec::new();
-    let mut named: HashMap<Noun, Vec<(Uuid, String, &str)>> = HashMap::new();
-    for (at, step) in steps.iter().enumerate() {
-        for (name, noun, word) in IDS {
-            let Some(text) = step.params.get(name).and_then(Value::as_str) else { continue };
+    for StepObject { parameter, noun, known, .. } in app.features().step_objects() {
+        let mut named: Vec<(Uuid, String)> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let Some(text) = step.params.get(*parameter).and_then(Value::as_str) else { continue };
             if is_template(text) {
                 continue;
             }
-            let field = format!("steps.{at}.params.{name}");
+            let field = format!("steps.{at}.params.{parameter}");
             match text.parse::<Uuid>() {
-                Ok(id) => named.entry(noun).or_default().push((id, field, word)),
-                Err(_) => faults.push(fault(field, format!("'{}' is not the id of a {word}", shown(text)))),
+                Ok(id) => named.push((id, field)),
+                Err(_) => faults.push(fault(field, format!("'{}' is not the id of a {noun}", shown(text)))),
             }
         }
-    }
-    for (noun, named) in named {
-        let ids: Vec<Uuid> = named.iter().map(|(id, _, _)| *id).collect();
-        let known = known::known(tx, org, noun, &ids).await?;
-        let unknown = named.into_iter().filter(|(id, _, _)| !known.contains(id));
-        faults.extend(unknown.map(|(id, field, word)| {
-            fault(field, format!("{word} '{id}' does not exist in the organization"))
-        }));
+        let ids: Vec<Uuid> = named.iter().map(|(id, _)| *id).collect();
+        let known = known(tx, org, &ids).await?;
+        for (id, field) in named.into_iter().filter(|(id, _)| !known.contains(id)) {
+            faults.push(fault(field, format!("{noun} '{id}' does not exist in the organization")));
+        }
     }
     faults.sort_by(|one, other| one.field.cmp(&other.field));
     if faults.is_empty() { Ok(()) } else { Err(Error::Validation(faults)) }

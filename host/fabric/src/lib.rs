@@ -50,7 +50,7 @@ use futures::future::BoxFuture;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
 use heddle_kernel::events::consumer::consume;
-use heddle_kernel::feature::{Feature, Forget, Guard, Sealing, Subsystem, Worker};
+use heddle_kernel::feature::{Feature, Features, Forget, Guard, Sealing, Subsystem, Worker};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_runtime::Adapter;
@@ -65,16 +65,17 @@ pub(crate) use self::operations::Operations;
 use self::operations::Registry;
 pub(crate) use self::state::FabricState;
 
-/// The operations of the adapters, and of the host itself.
-fn operations(adapters: &[Adapter]) -> Vec<Arc<dyn Operation>> {
-    let host: [Arc<dyn Operation>; 4] = [
+/// The operations of the adapters, of the Fabric itself, and those that features declare.
+fn operations(adapters: &[Adapter], features: Features) -> Vec<Arc<dyn Operation>> {
+    let own: [Arc<dyn Operation>; 4] = [
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
         Arc::new(sinks::log::Log::new()),
         Arc::new(wait::Pause::new()),
     ];
     let of_adapters = adapters.iter().flat_map(adapter_operations::of);
-    of_adapters.chain(host).chain(host_operations::all()).collect()
+    let declared = features.step_objects().flat_map(host_operations::of);
+    of_adapters.chain(own).chain(declared).collect()
 }
 
 /// Events start their Connections, and what they start is executed.
@@ -125,13 +126,13 @@ impl Feature for Fabric {
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {
-        parts.add(Registry::new(operations(&app.runtime.adapters())));
+        parts.add(Registry::new(operations(&app.runtime.adapters(), parts.features())));
         parts.add(FabricState::default());
         parts.add(Measures::new(&app.metrics.families()));
     }
 
     fn installed(&self, app: &SharedApp) {
-        app.part::<Registry>().replace(operations(&app.runtime.adapters()));
+        app.part::<Registry>().replace(operations(&app.runtime.adapters(), app.features()));
     }
 
     async fn measure(&self, app: &SharedApp) {

@@ -101,19 +101,6 @@ pub(crate) struct Example {
     pub(crate) output: Document,
 }
 
-/// Returns the JSON Schema of a type as it is serialized, in one piece: no other fields than its own.
-pub(crate) fn schema_of<T: JsonSchema>() -> Value {
-    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-    let settings = settings.with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    if let Some(fields) = schema.as_object_mut() {
-        fields.insert("additionalProperties".to_owned(), Value::Bool(false));
-        // It can lie within another one.
-        fields.remove("$schema");
-    }
-    schema
-}
-
 /// Returns the JSON Schema of an object that has these fields and no others.
 pub(crate) fn object_schema(fields: Value, required: &[&str]) -> Value {
     json!({

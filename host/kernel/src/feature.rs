@@ -23,6 +23,7 @@ use crate::http::error::Error;
 use crate::http::glossary::Glossary;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
+use crate::resource::StepObject;
 
 /// One part of the product, as a unit struct. `features.rs` lists them all, and nothing else does.
 ///
@@ -70,6 +71,11 @@ pub trait Feature: Send + Sync {
 
     /// Sets gauges that are measured only when metrics are read.
     async fn measure(&self, _app: &SharedApp) {}
+
+    /// Its kinds of object that steps name by an id, or read.
+    fn step_objects(&self) -> &'static [StepObject] {
+        &[]
+    }
 
     /// What keeps objects of other features from being removed, by the noun of their kind
     /// ([`Resource::NOUN`](crate::resource::Resource::NOUN)). Every removal of such an object asks them.
@@ -171,6 +177,11 @@ impl Features {
     /// The settings that they declare, in their order.
     pub fn settings(self) -> Vec<SettingsOf> {
         self.iter().flat_map(|feature| feature.declares().settings).copied().collect()
+    }
+
+    /// The kinds of object that steps name by an id, or read.
+    pub fn step_objects(self) -> impl Iterator<Item = &'static StepObject> {
+        self.iter().flat_map(Feature::step_objects)
     }
 
     /// Every column with sealed bytes, and how its rows come under another key.
@@ -285,12 +296,22 @@ impl Pages {
     }
 }
 
+impl Parts {
+    /// The features of this program. For a feature that opens; others ask [`App::features`].
+    ///
+    /// # Panics
+    /// Before the first feature opens.
+    pub fn features(&self) -> Features {
+        *self.find().expect("the list of features is the first part")
+    }
+}
+
 impl App {
     /// The features of this program.
     ///
     /// # Panics
     /// While features open: only then is their list not there yet.
-    pub(crate) fn features(&self) -> Features {
+    pub fn features(&self) -> Features {
         *self.part()
     }
 

@@ -35,6 +35,7 @@ pub mod resource;
 pub mod retention;
 pub mod running;
 pub mod sample;
+pub mod schema;
 pub mod slug;
 mod surface;
 pub mod task;

@@ -32,6 +32,8 @@ pub const FEATURES: Features = Features::new(&[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use heddle_core::event::ENVELOPE;
     use heddle_store::dump::{self, Kind};
     use heddle_store::sealed::SealedColumn;
@@ -58,6 +60,18 @@ mod tests {
                 assert!(is_sealed || NOT_SEALED.contains(&name.as_str()), "{name} is in neither list");
             }
         }
+    }
+
+    #[test]
+    fn steps_tell_kinds_of_object_and_what_reads_them_apart() {
+        let (mut parameters, mut operations) = (BTreeSet::new(), BTreeSet::new());
+        for object in FEATURES.step_objects() {
+            assert!(parameters.insert(object.parameter), "'{}' is declared twice", object.parameter);
+            for read in object.reads {
+                assert!(operations.insert(read.id), "'{}' is declared twice", read.id);
+            }
+        }
+        assert!(parameters.len() > 3 && operations.len() > 5, "{parameters:?} {operations:?}");
     }
 
     #[test]

@@ -7,33 +7,17 @@ use uuid::Uuid;
 
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select};
+use crate::object::{self, Object};
+use crate::select::{Bind, Scope};
 
-/// The kind of object that an id names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Noun {
-    Site,
-    Controller,
-    Device,
-    Channel,
-}
-
-/// Those of the ids that are of the organization and not removed, in one statement. A few hundred ids at most.
-pub async fn known(tx: &mut Tx, org: OrgId, noun: Noun, ids: &[Uuid]) -> Result<HashSet<Uuid>> {
+/// Those of the ids that are of objects of the organization and not removed, in one statement. A few hundred ids at most.
+pub async fn known<T: Object>(tx: &mut Tx, org: OrgId, ids: &[Uuid]) -> Result<HashSet<Uuid>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
-    let from = match noun {
-        Noun::Site => "FROM site t",
-        Noun::Controller => "FROM controller t",
-        Noun::Device => "FROM device t",
-        Noun::Channel => "FROM channel t",
-    };
-    let found: Vec<(Uuid,)> = Select::new("SELECT t.id", from)
-        .and_bind("t.org_id = ?", Bind::Id(org.0))
-        .and("t.deleted_at IS NULL")
-        .and_in("t.id", ids.iter().map(|id| Bind::Id(*id)))
-        .all(tx, "t.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+    let found: Vec<(Uuid,)> = object::live_as::<T>(T::TABLE.select_id, &Scope::organization(org))
+        .and_in(T::TABLE.id, ids.iter().map(|id| Bind::Id(*id)))
+        .all(tx, T::TABLE.id, i64::try_from(ids.len()).unwrap_or(i64::MAX))
         .await?;
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
@@ -41,20 +25,21 @@ pub async fn known(tx: &mut Tx, org: OrgId, noun: Noun, ids: &[Uuid]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channels::Channel;
     use crate::testing::{World, on_both};
+    use crate::{Controller, Device, Site};
 
     on_both! {
         async fn ids_of_the_organization_are_known_and_no_others(db) {
             let (one, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
             let mut tx = db.write().await.unwrap();
             let ids = [one.site.0, other.site.0, one.clock.new_id::<Uuid>()];
-            assert_eq!(known(&mut tx, one.org, Noun::Site, &ids).await.unwrap(), HashSet::from([one.site.0]));
+            assert_eq!(known::<Site>(&mut tx, one.org, &ids).await.unwrap(), HashSet::from([one.site.0]));
             let ids = [one.controller.0, other.controller.0];
-            let found = known(&mut tx, other.org, Noun::Controller, &ids).await.unwrap();
+            let found = known::<Controller>(&mut tx, other.org, &ids).await.unwrap();
             assert_eq!(found, HashSet::from([other.controller.0]));
-            for noun in [Noun::Device, Noun::Channel] {
-                assert!(known(&mut tx, one.org, noun, &ids).await.unwrap().is_empty());
-            }
+            assert!(known::<Device>(&mut tx, one.org, &ids).await.unwrap().is_empty());
+            assert!(known::<Channel>(&mut tx, one.org, &ids).await.unwrap().is_empty());
         }
     }
 }

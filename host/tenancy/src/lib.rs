@@ -17,6 +17,7 @@ use heddle_kernel::feature::Feature;
 use heddle_kernel::feature::Names;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
+use heddle_kernel::resource::StepObject;
 
 /// Organizations and what belongs to them.
 pub struct Tenancy;
@@ -37,6 +38,10 @@ impl Feature for Tenancy {
 
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::TENANCY
+    }
+
+    fn step_objects(&self) -> &'static [StepObject] {
+        const { &[sites::IN_STEPS] }
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

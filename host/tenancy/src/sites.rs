@@ -14,7 +14,10 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Unique, Verbs, actions, owner};
+use heddle_kernel::resource::{
+    self, Actions, By, Listed, ReadOperation, Resource, Rows, StepObject, Takes, Unique, Verbs, actions,
+    owner,
+};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use heddle_store::Tx;
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
@@ -146,6 +149,20 @@ impl Listed for Sites {
         Ok(sites::list(tx, &caller.scope(), asked.search.as_deref(), asked.order).await?)
     }
 }
+
+/// Sites in steps.
+pub(super) const IN_STEPS: StepObject = StepObject {
+    reads: &[
+        ReadOperation::list::<Sites>(
+            "sites.list",
+            "Sites of the organization",
+            SITE_READ,
+            &[("search", Takes::Text)],
+        ),
+        ReadOperation::one::<Sites>("sites.get", "One site", SITE_READ),
+    ],
+    ..StepObject::named::<Sites>("site_id")
+};
 
 pub(super) fn routes() -> Routes {
     Verbs::<Sites>::of("site_id", Access::Permission(SITE_READ), Access::Permission(SITE_WRITE))

@@ -18,7 +18,7 @@ use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, StepObject, Verbs, actions, owner};
 use heddle_store::channels::{self, Channel, ChannelId, ChannelUpdate, NewChannel};
 use heddle_store::{Scope, Set, Tx};
 use schemars::JsonSchema;
@@ -76,6 +76,9 @@ impl Listed for Channels {
         Ok(channels::list(tx, &caller.scope(), query.kind, asked.search.as_deref(), asked.order).await?)
     }
 }
+
+/// Channels in steps, which name them and do not read them.
+pub(super) const IN_STEPS: StepObject = StepObject::named::<Channels>("channel_id");
 
 pub(super) fn routes() -> Routes {
     let write = Access::Permission(SETTINGS_WRITE);

@@ -16,6 +16,7 @@ use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Forget, Sealing};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
+use heddle_kernel::resource::StepObject;
 use heddle_store::sealed::SealedColumn;
 
 pub use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
@@ -38,6 +39,10 @@ impl Feature for Notifications {
 
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::NOTIFICATIONS
+    }
+
+    fn step_objects(&self) -> &'static [StepObject] {
+        const { &[channels::IN_STEPS] }
     }
 
     fn sealed(&self) -> &'static [Sealing] {

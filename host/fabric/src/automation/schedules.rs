@@ -248,7 +248,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     steps::require(app, caller, &outlines)?;
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, caller, body.organization_id).await?;
-    declared::require_known_ids(&mut tx, org, &body.steps).await?;
+    declared::require_known_ids(&mut tx, app, org, &body.steps).await?;
     require_offered(&mut tx, app, org, &outlines).await?;
     refuse_more(&mut tx, org).await?;
     let mut row =
@@ -294,7 +294,7 @@ async fn update(
     row.description = body.description.unwrap_or(row.description);
     row.missed = body.missed.or(row.missed);
     if let Some(steps) = &body.steps {
-        declared::require_known_ids(&mut tx, row.org_id, steps).await?;
+        declared::require_known_ids(&mut tx, app, row.org_id, steps).await?;
         (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
         row.author_id = caller.user_id;
     }

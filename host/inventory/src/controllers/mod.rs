@@ -31,7 +31,9 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions};
+use heddle_kernel::resource::{
+    self, Actions, By, Listed, ReadOperation, Resource, Rows, StepObject, Takes, Verbs, actions,
+};
 use heddle_kernel::tls::check_tls;
 use heddle_marketplace::ID_CHARS_MAX;
 use heddle_store::controllers::syncs::{self, NewSync, SyncId, SyncView};
@@ -70,6 +72,10 @@ impl Feature for Controllers {
 
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::CONTROLLERS
+    }
+
+    fn step_objects(&self) -> &'static [StepObject] {
+        const { &[IN_STEPS] }
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {
@@ -217,6 +223,28 @@ impl Listed for Controllers {
         Ok(controllers::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
+
+/// Controllers in steps.
+const IN_STEPS: StepObject = StepObject {
+    reads: &[
+        ReadOperation::list::<Controllers>(
+            "controllers.list",
+            "Controllers with their status",
+            CONTROLLER_READ,
+            &[
+                ("site_id", Takes::Id),
+                ("status", Takes::WordOf(|| json!(DeviceStatus::ALL))),
+                ("search", Takes::Text),
+            ],
+        ),
+        ReadOperation::one::<Controllers>(
+            "controllers.get",
+            "One controller with its status",
+            CONTROLLER_READ,
+        ),
+    ],
+    ..StepObject::named::<Controllers>("controller_id")
+};
 
 fn routes() -> Routes {
     let one = "/controllers/{controller_id}";

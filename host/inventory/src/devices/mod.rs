@@ -21,7 +21,9 @@ use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Rows, Verbs, actions};
+use heddle_kernel::resource::{
+    self, Actions, By, Done, Listed, ReadOperation, Resource, Rows, StepObject, Takes, Verbs, actions,
+};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use heddle_store::object::Object as _;
 use heddle_store::{Controller, Scope, Tx, vendor_sites};
@@ -58,6 +60,10 @@ impl Feature for Devices {
 
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::DEVICES
+    }
+
+    fn step_objects(&self) -> &'static [StepObject] {
+        const { &[IN_STEPS] }
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
@@ -155,6 +161,25 @@ impl Listed for Devices {
         Ok(devices::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
+
+/// Devices in steps.
+const IN_STEPS: StepObject = StepObject {
+    reads: &[
+        ReadOperation::list::<Devices>(
+            "devices.list",
+            "Devices as they were last seen",
+            DEVICE_READ,
+            &[
+                ("site_id", Takes::Id),
+                ("controller_id", Takes::Id),
+                ("status", Takes::WordOf(|| json!(DeviceStatus::ALL))),
+                ("search", Takes::Text),
+            ],
+        ),
+        ReadOperation::one::<Devices>("devices.get", "One device as it was last seen", DEVICE_READ),
+    ],
+    ..StepObject::named::<Devices>("device_id")
+};
 
 /// Returns the event that these fields of a device changed.
 fn state_changed(device: &Device, changed: &[&'static str]) -> NewEvent {

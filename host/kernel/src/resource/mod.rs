@@ -4,6 +4,7 @@
 //! as the client saw it, what happened to it is recorded with what differs, and the answer has its entity tag.
 
 mod by;
+mod steps;
 mod verbs;
 
 use axum::Json as Answer;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::by::By;
+pub use self::steps::{KnownIds, ReadOperation, StepObject, Takes};
 pub use self::verbs::Verbs;
 use crate::app::{App, SharedApp};
 use crate::audit::entry;
