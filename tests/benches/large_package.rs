@@ -9,7 +9,7 @@ use heddle_marketplace::{PublisherKey, pack, write_dir, write_trusted_keys};
 use serde_json::{Value, json};
 
 use crate::measure::{Report, Samples, show, timed};
-use crate::start::Served;
+use crate::start::{Memory, Served};
 use crate::support::{Options, packages};
 
 const FEATURES: usize = 2_000;
@@ -24,26 +24,26 @@ pub(crate) fn measure(_: &tokio::runtime::Runtime, report: &mut Report) {
         [0, FEATURES].map(|features| Place::new(&folder.path().join(features.to_string()), features));
     drop((small.start(), large.start()));
     let (mut few, mut many) = (Vec::new(), Vec::new());
-    let (mut few_kib, mut many_kib) = (Vec::new(), Vec::new());
+    let (mut few_memory, mut many_memory) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        for (place, starts, kibs) in [(&small, &mut few, &mut few_kib), (&large, &mut many, &mut many_kib)] {
+        let both = [(&small, &mut few, &mut few_memory), (&large, &mut many, &mut many_memory)];
+        for (place, starts, memories) in both {
             let (elapsed, served) = timed(|| place.start());
             std::thread::sleep(IDLE);
             starts.push(elapsed);
-            kibs.push(served.resident_kib());
+            memories.push(served.memory());
         }
     }
     let (few, many) = (Samples::of(few), Samples::of(many));
     report.row("start, a package without features", &few, "", "");
     let more = format!("+ {}", show(many.median().saturating_sub(few.median())));
     report.row(format!("start, the same with {FEATURES} features"), &many, more, "< + 100 ms");
-    let [few, many] = [few_kib, many_kib].map(|mut kibs| {
-        kibs.sort_unstable();
-        kibs[kibs.len() / 2] / 1024
-    });
-    report.value("memory after 3 s idle, without features", format!("{few} MiB"), "");
-    let more = format!("{many} MiB, + {} MiB", many.saturating_sub(few));
-    report.value(format!("memory after 3 s idle, with {FEATURES} features"), more, "< + 10 MiB");
+    let [few, many] = [few_memory, many_memory].map(|memories| Memory::median(&memories));
+    report.value("memory after 3 s idle, without features", &few, "");
+    let more = many.resident_kib.saturating_sub(few.resident_kib) >> 10;
+    let own = many.own_kib.saturating_sub(few.own_kib) >> 10;
+    report.value(format!("memory after 3 s idle, with {FEATURES} features"), &many, "");
+    report.value("the difference", format!("+ {more} MiB, + {own} without files"), "< + 10 MiB");
 }
 
 /// A server's folder, with the package that it loads.

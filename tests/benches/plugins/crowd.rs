@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::{install, organization, served, switch_on, watcher};
 use crate::measure::{Report, Samples, ratio, show, timed};
-use crate::start::Served;
+use crate::start::{Memory, Served};
 use crate::support::plugins::{Keys, archive_of, guest};
 use crate::support::{Api, Options, Server};
 
@@ -54,8 +54,8 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     let what = format!("{PLUGINS} plugins in {ORGANIZATIONS} organizations");
     report.row("start, one plugin", &one.0, "", "");
     report.row(format!("start, {what}"), &many.0, "", "< 1 s");
-    report.value("memory after 3 s idle, one plugin", format!("{} MiB", one.1 >> 10), "");
-    report.value(format!("memory after 3 s idle, {what}"), format!("{} MiB", many.1 >> 10), "< 150 MB");
+    report.value("memory after 3 s idle, one plugin", one.1, "");
+    report.value(format!("memory after 3 s idle, {what}"), many.1, "< 150 MB");
     report.value("processor time of an event for one plugin, when it is the only one", show(one_event), "");
     let times = format!("{}, x {:.2}", show(many_event), ratio(many_event, one_event));
     report.value(format!("the same, one of {what}"), times, "x 1");
@@ -83,17 +83,16 @@ fn marked(mut component: Vec<u8>, mark: &str) -> Vec<u8> {
     component
 }
 
-/// How long each start takes until the server is ready, and the median of its resident memory in KiB.
-fn starts(folder: &Path, options: &Options) -> (Samples, u64) {
-    let (mut starts, mut kibs) = (Vec::new(), Vec::new());
+/// How long each start takes until the server is ready, and its memory.
+fn starts(folder: &Path, options: &Options) -> (Samples, Memory) {
+    let (mut starts, mut memories) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let (elapsed, served) = timed(|| Served::start(folder, options.clone()));
         std::thread::sleep(IDLE);
         starts.push(elapsed);
-        kibs.push(served.resident_kib());
+        memories.push(served.memory());
     }
-    kibs.sort_unstable();
-    (Samples::of(starts), kibs[kibs.len() / 2])
+    (Samples::of(starts), Memory::median(&memories))
 }
 
 /// The processor time of the server for each event that the first plugin is told of, in each of the organizations.
