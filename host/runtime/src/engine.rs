@@ -87,7 +87,9 @@ fn config() -> Config {
     config.async_stack_zeroing(true);
     // Names of functions only; the rest is for developers.
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
-    config.generate_address_map(true);
+    config.generate_address_map(false);
+    // For debuggers and the like. Registering it reads all of it at each start.
+    config.native_unwind_info(false);
     config.cranelift_opt_level(OptLevel::Speed);
     config
 }
