@@ -36,6 +36,18 @@ impl Samples {
     }
 }
 
+/// Threads that stand for other machines: what runs here takes only processor time that nothing else wants.
+pub(crate) fn elsewhere() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_start(|| {
+            rustix::process::nice(19).expect("a thread may give way");
+        })
+        .enable_all()
+        .build()
+        .expect("threads can be started")
+}
+
 /// How long this takes, and what it gives.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let started = Instant::now();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::measure::{Report, Samples, ratio};
+use crate::measure::{Report, Samples, elsewhere, ratio};
 use crate::support::{Api, Database, Options, Server};
 
 const PASSWORD: &str = "router-bench-5uP3r";
@@ -31,7 +31,8 @@ const NO_LIMIT: &str = "1000000";
 const RESOURCE: &str = "firewall.rule";
 
 pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
-    // The server, and so every worker of it, is on the threads of this runtime; devices have their own.
+    // The server, and so every worker of it, is on the threads of this runtime; the router has its own, and so has all that is
+    // the loud organization's: its devices and who reads them.
     let devices = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -47,7 +48,8 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     let mut server = runtime.block_on(Server::start_with(Database::sqlite(), options));
     let api = runtime.block_on(server.set_up());
     let quiet = runtime.block_on(organization(&api, "Quiet", &[router.url()]));
-    let bad = [device(&devices, &fat()), device(&devices, &lying()), silent(&devices)];
+    let others = elsewhere();
+    let bad = [device(&others, &fat()), device(&others, &lying()), silent(&others)];
     let loud = runtime.block_on(organization(&api, "Loud", &bad));
     let path = format!("/gateway-openwrt-firewall/{}/{RESOURCE}", quiet[0]);
     runtime.block_on(read(&api, &path, READS / 4));
@@ -59,7 +61,7 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
         alone.extend(runtime.block_on(read(&api, &path, READS)));
         applied_alone.extend(runtime.block_on(apply(&api, &quiet[0], &format!("alone-{round}"))));
         report.noise.sample();
-        let noise = make_noise(runtime, &api, &loud);
+        let noise = make_noise(&others, &api, &loud);
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
         beside.extend(runtime.block_on(read(&api, &path, READS)));
         applied_beside.extend(runtime.block_on(apply(&api, &quiet[0], &format!("beside-{round}"))));
@@ -76,6 +78,7 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     runtime.block_on(server.stop());
     devices.block_on(router.shutdown());
     devices.shutdown_background();
+    others.shutdown_background();
 }
 
 fn compare(what: &str, alone: Vec<Duration>, beside: Vec<Duration>, report: &mut Report) {

@@ -31,6 +31,9 @@ use crate::plugin::Plugin;
 use crate::services::PluginServices;
 use crate::state::State;
 
+/// How much less of a busy processor the threads of passes get than others: each step is a fifth, and 19 the most.
+pub(crate) const PASS_NICE: i32 = 5;
+
 /// Sees all bytes that go into guests, with a word for where they come from. For tests.
 pub type Tap = Arc<dyn Fn(&str, &[u8]) + Send + Sync>;
 
@@ -65,8 +68,8 @@ pub struct Runtime {
     plugins: ArcSwap<BTreeMap<String, Plugin>>,
     /// How often what is installed has changed.
     changes: watch::Sender<u64>,
-    /// Guests have threads of their own, so that they cannot delay the server's.
-    threads: Mutex<Option<tokio::runtime::Runtime>>,
+    /// Guests have threads of their own, so that they cannot delay the server's, and so have passes over long answers.
+    threads: Mutex<Option<[tokio::runtime::Runtime; 2]>>,
 }
 
 impl Runtime {
@@ -76,10 +79,16 @@ impl Runtime {
         let reserved = u32::try_from(RESERVED_CALLS + PLUGIN_CALLS + TRIALS).unwrap_or_default();
         let engine = engine::running(settings.pooling_instances.saturating_add(reserved))?;
         engine::start_ticking(&engine)?;
-        let threads = tokio::runtime::Builder::new_multi_thread()
+        let guests = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(settings.guest_workers.max(1))
             .thread_name("guest")
             .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        // Only for its blocking threads: a task that waits for a database or a device would hold it up for others.
+        let passes = tokio::runtime::Builder::new_current_thread()
+            .thread_name("pass")
+            .on_thread_start(give_way)
             .build()
             .map_err(StartError::Threads)?;
         let cache = CodeCache::open(&settings.code_cache_dir, settings.code_cache_key, &engine)
@@ -88,11 +97,11 @@ impl Runtime {
         let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
         let rules = Rules::new(settings.extra_networks, settings.denied_networks)
             .with_plugin_networks(settings.plugin_networks);
-        let apart = Apart::new(threads.handle().clone(), settings.guest_workers / 2);
+        let apart = Apart::new(passes.handle().clone(), settings.guest_workers / 2);
         let apart = Arc::new(apart);
         let shared = Arc::new(Shared {
             engine,
-            guests: threads.handle().clone(),
+            guests: guests.handle().clone(),
             apart: Arc::clone(&apart),
             egress: Arc::new(Egress::new(vault, apart, clock.clone(), rules)),
             admission: Admission::new(instances),
@@ -110,7 +119,7 @@ impl Runtime {
             adapters: ArcSwap::default(),
             plugins: ArcSwap::default(),
             changes: watch::Sender::default(),
-            threads: Mutex::new(Some(threads)),
+            threads: Mutex::new(Some([guests, passes])),
         }))
     }
 
@@ -274,9 +283,15 @@ impl Runtime {
     pub fn shutdown(&self) {
         self.adapters.store(Arc::default());
         self.plugins.store(Arc::default());
-        if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            threads.shutdown_background();
-        }
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        threads.into_iter().flatten().for_each(tokio::runtime::Runtime::shutdown_background);
+    }
+}
+
+/// Has this thread get the smaller share of a busy processor.
+fn give_way() {
+    if let Err(error) = rustix::process::nice(PASS_NICE) {
+        tracing::debug!(reason = %error, "passes over long answers get the share of all other work");
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::{NOBODY, act, asks, install, organization, scripted, served, switch_on};
-use crate::measure::{Report, Samples, ratio};
+use crate::measure::{Report, Samples, elsewhere, ratio};
 use crate::support::Api;
 use crate::support::plugins::{Keys, archive_of, guest};
 
@@ -56,14 +56,14 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     let body = asks("quiet", "look", &json!({ "do": "echo", "value": "x".repeat(1_000) }));
     runtime.block_on(act(&quiet, &body, CALLS / 4));
 
-    let counts = Counts::default();
+    let (counts, others) = (Counts::default(), elsewhere());
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     let (mut read_alone, mut read_beside) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         alone.extend(runtime.block_on(act(&quiet, &body, CALLS)));
         read_alone.extend(runtime.block_on(read(&quiet)));
         report.noise.sample();
-        let noise = make_noise(runtime, &loud, &counts);
+        let noise = make_noise(&others, &loud, &counts);
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
         beside.extend(runtime.block_on(act(&quiet, &body, CALLS)));
         read_beside.extend(runtime.block_on(read(&quiet)));
@@ -80,6 +80,7 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     }
     let status = runtime.block_on(api.get("/health/ready")).status;
     report.value("ready after all that", status, "200");
+    others.shutdown_background();
     runtime.block_on(server.stop());
 }
 

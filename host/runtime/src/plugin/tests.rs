@@ -17,6 +17,7 @@ use wasmtime::{Store, Trap};
 
 use super::*;
 use crate::admission::OfComponent;
+use crate::apart::LIGHT_BYTES;
 use crate::api::{Credential, TrapClass, Vault, VaultError};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http::{Auth, Body, Host as _, HostTarget as _, Method, Request};
@@ -30,7 +31,7 @@ use crate::description::Bindings;
 use crate::egress::Facts;
 use crate::exports::Exports;
 use crate::load::LoadError;
-use crate::runtime::{Runtime, Settings};
+use crate::runtime::{PASS_NICE, Runtime, Settings};
 use crate::services::{Emitted, KvEntry, KvOp, KvPage, Of, PluginServices};
 use crate::state::State;
 
@@ -286,6 +287,16 @@ async fn payloads_and_answers_are_judged_in_the_turn_of_their_organization() {
     assert_eq!(code_of(ended), "output");
     drop(turn);
     lab.run(guest(|_| async { fine() }.boxed())).await.unwrap();
+}
+
+#[tokio::test]
+async fn passes_over_long_answers_get_the_smaller_share_of_a_busy_processor() {
+    let lab = Lab::start();
+    let share = || rustix::process::getpriority_process(None).unwrap();
+    let here = share();
+    for (bytes, expected) in [(LIGHT_BYTES, here), (LIGHT_BYTES + 1, (here + PASS_NICE).min(19))] {
+        assert_eq!(lab.runtime.apart(lab.org, bytes, share).await.unwrap(), expected);
+    }
 }
 
 #[tokio::test]
