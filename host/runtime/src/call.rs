@@ -207,7 +207,7 @@ impl Shared {
             let instance = component.pre.instantiate_async(&mut store).await?;
             ask(Exported { exports: &component.exports, instance }, &mut store).await
         };
-        let outcome = tokio::time::timeout_at(deadline.into(), work).await;
+        let outcome = tokio::time::timeout_at(deadline.into(), cpu.watch(work)).await;
         cpu.stop();
         let state = store.data();
         let (waited, denied_growths, peak_bytes) = (state.waited, state.limiter.denied, state.limiter.peak);
@@ -225,7 +225,7 @@ impl Shared {
                 Err(unfit) => End::Unfit(unfit),
             },
         };
-        Ok(Report { end, waited, pausing, denied_growths, peak_bytes, cpu: cpu.used(), lines })
+        Ok(Report { end, waited, pausing, denied_growths, peak_bytes, cpu: cpu.spent(), lines })
     }
 
     /// Instantiates a component once and loads its exports, which shows whether their types are those of the interface:
@@ -254,7 +254,7 @@ impl Shared {
                 let instance = component.pre.instantiate_async(&mut store).await?;
                 component.exports.load_all(&mut store, &instance)
             };
-            match tokio::time::timeout_at(deadline.into(), work).await {
+            match tokio::time::timeout_at(deadline.into(), cpu.watch(work)).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => Err(LoadError::Link(format!("{error:#}"))),
                 Err(_) => Err(LoadError::NotReady { secs: wall.as_secs() }),
@@ -306,7 +306,10 @@ impl Shared {
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |mut context| {
             meter.stop();
-            let used = meter.used();
+            let used = match meter.used() {
+                little if little <= LIGHT_CPU => little,
+                _ => meter.spent(),
+            };
             if used > budget {
                 return Ok(UpdateDeadline::Interrupt);
             }
