@@ -39,9 +39,11 @@ pub(crate) fn all(app: &App) -> Vec<Arc<dyn Operation>> {
     plugins.iter().flat_map(of).collect()
 }
 
-/// How long a call waits for what another version stored, and how often it looks.
+/// How long a call waits for what another version stored.
 const STORAGE_WAIT: Duration = Duration::from_secs(5);
-const STORAGE_LOOK: Duration = Duration::from_millis(100);
+/// The shortest pause between its looks, and what a pause can have in addition.
+const STORAGE_PAUSE_MS: u64 = 20;
+const STORAGE_MORE_MS: u64 = 83;
 
 /// For whom a plugin runs, and in which step: what it asks of the server is done with these rights.
 pub(crate) struct Behalf {
@@ -135,7 +137,9 @@ struct Switched {
 async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<Switched>, Error> {
     let began = Instant::now();
     let mut plugin = plugin.clone();
+    let mut look = 0_u64;
     loop {
+        look += 1;
         let mut tx = app.db.read().await?;
         let Some(set) = organizations::in_use(&mut tx, org, plugin.id()).await? else { return Ok(None) };
         let stored = storage::of(&mut tx, &plugin, Keeper { org, plugin: set.plugin_uid }).await?;
@@ -147,7 +151,9 @@ async fn switched(app: &App, org: OrgId, plugin: &Plugin) -> Result<Option<Switc
                 return Ok(Some(Switched { plugin, set, generation }));
             }
             Some(_) if began.elapsed() < STORAGE_WAIT && set.problem.is_none() => {
-                tokio::time::sleep(STORAGE_LOOK).await;
+                // Uneven: versions that follow each other in a rhythm would be looked at in the same unready moment each time.
+                let more = look * 37 % STORAGE_MORE_MS;
+                tokio::time::sleep(Duration::from_millis(STORAGE_PAUSE_MS + more)).await;
                 if let Some(serving) = app.runtime.plugin(plugin.id()) {
                     plugin = serving;
                 }
