@@ -78,7 +78,7 @@ pub trait Feature: Send + Sync {
     }
 
     /// What keeps objects of other features from being removed, by the noun of their kind
-    /// ([`Resource::NOUN`](crate::resource::Resource::NOUN)). Every removal of such an object asks them.
+    /// ([`Resource::NOUN`](crate::resource::Resource::NOUN)). The removal of one such object asks them.
     fn guards(&self) -> &'static [(&'static str, Guard)] {
         &[]
     }
