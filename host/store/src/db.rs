@@ -37,6 +37,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const SERVER_CONNECTION_AGE_MAX: Duration = Duration::from_mins(30);
 /// Nor after a pause of this length: firewalls forget connections that are idle.
 const SERVER_CONNECTION_IDLE_MAX: Duration = Duration::from_mins(5);
+/// After a shorter pause than this a connection is used without asking first whether it still answers: that is a round
+/// trip, as long as most reads of one object take.
+const SERVER_CONNECTION_FRESH: Duration = Duration::from_secs(1);
 /// How long [`Db::ping`] waits for a connection of the pool and its answer.
 const PING_POOL_LIMIT: Duration = Duration::from_secs(1);
 /// How long it then tries over a connection of its own: three seconds together.
@@ -199,11 +202,15 @@ impl Db {
             .test_before_acquire(false)
             .before_acquire(|connection, about| {
                 Box::pin(async move {
-                    let is_recent =
-                        about.age < SERVER_CONNECTION_AGE_MAX && about.idle_for < SERVER_CONNECTION_IDLE_MAX;
-                    // A network may have forgotten the connection without a word: the next one is opened then.
-                    let answered = tokio::time::timeout(PING_POOL_LIMIT, connection.ping());
-                    Ok(is_recent && matches!(answered.await, Ok(Ok(()))))
+                    match before_use(about.age, about.idle_for) {
+                        BeforeUse::Close => Ok(false),
+                        // A network may have forgotten the connection without a word: the next one is opened then.
+                        BeforeUse::Ask => {
+                            let answered = tokio::time::timeout(PING_POOL_LIMIT, connection.ping());
+                            Ok(matches!(answered.await, Ok(Ok(()))))
+                        }
+                        BeforeUse::Nothing => Ok(true),
+                    }
                 })
             })
             .connect_with(options)
@@ -409,6 +416,25 @@ impl Tx {
 /// behind it waits forever. It runs as soon as a pool is opened, when that is most likely.
 fn unswept<DB: Database>(options: PoolOptions<DB>) -> PoolOptions<DB> {
     options.idle_timeout(None).max_lifetime(None)
+}
+
+/// What is done with a connection to a server before it is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BeforeUse {
+    Close,
+    /// Asks the server whether it still answers.
+    Ask,
+    Nothing,
+}
+
+fn before_use(age: Duration, idle_for: Duration) -> BeforeUse {
+    if age >= SERVER_CONNECTION_AGE_MAX || idle_for >= SERVER_CONNECTION_IDLE_MAX {
+        BeforeUse::Close
+    } else if idle_for >= SERVER_CONNECTION_FRESH {
+        BeforeUse::Ask
+    } else {
+        BeforeUse::Nothing
+    }
 }
 
 async fn begin_postgres(pool: &PgPool, begin: &'static str, bell: &Bell) -> Result<Tx> {

@@ -66,6 +66,20 @@ on_both! {
     }
 }
 
+#[test]
+fn a_connection_is_asked_only_after_a_rest_and_closed_when_it_is_old() {
+    let (young, rest) = (Duration::from_mins(1), Duration::from_secs(1));
+    for (age, idle_for, expected) in [
+        (young, Duration::ZERO, BeforeUse::Nothing),
+        (young, rest.checked_sub(Duration::from_millis(1)).unwrap(), BeforeUse::Nothing),
+        (young, rest, BeforeUse::Ask),
+        (young, SERVER_CONNECTION_IDLE_MAX, BeforeUse::Close),
+        (SERVER_CONNECTION_AGE_MAX, Duration::ZERO, BeforeUse::Close),
+    ] {
+        assert_eq!(before_use(age, idle_for), expected, "{age:?} {idle_for:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_address_of_no_database_is_refused() {
     for url in ["mysql://x", "sqlite::memory:", "sqlite://:memory:", "x"] {
