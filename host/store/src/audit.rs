@@ -195,6 +195,23 @@ const SELECT: &str =
     a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash, a.hash_version";
 const FROM: &str = "FROM audit a";
 
+macro_rules! insert_entry {
+    () => {
+        "INSERT INTO audit (id, org_id, seq, actor_id, actor_name, action, target_type, target_id, detail,
+            request_id, ip, occurred_at, previous_hash, hash, hash_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+    };
+}
+macro_rules! set_head {
+    () => {
+        "UPDATE audit_head SET hash = $14, keyed_from_seq = $16, code = $17 WHERE org_id = $2"
+    };
+}
+/// An entry and the head behind it, in one round trip: the other writers of the organization wait for it. `SQLite` runs the
+/// statements one after the other; `PostgreSQL` takes one statement, of which the first is a part.
+const WRITE_SQLITE: &str = concat!(insert_entry!(), "; ", set_head!());
+const WRITE_POSTGRES: &str = concat!("WITH entry AS (", insert_entry!(), ") ", set_head!());
+
 /// Organizations of one statement.
 const ORGANIZATIONS_PER_STATEMENT: usize = 500;
 /// Entries that [`ChainWalk::step`] holds in memory at once.
@@ -229,31 +246,32 @@ pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock, key: &AuditKey) 
         hash_version: KEYED,
     };
     entry.hash = hash_of(&entry, key);
+    let head = previous.followed_by(key, &entry.hash);
+    let write = match tx {
+        Tx::Sqlite(_) => WRITE_SQLITE,
+        Tx::Postgres(_) => WRITE_POSTGRES,
+    };
     affected!(
         tx,
-        sqlx::query(
-            "
-        INSERT INTO audit (id, org_id, seq, actor_id, actor_name, action, target_type, target_id, detail,
-            request_id, ip, occurred_at, previous_hash, hash, hash_version)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
-        )
-        .bind(entry.id)
-        .bind(entry.org_id)
-        .bind(entry.seq)
-        .bind(entry.actor_id)
-        .bind(&entry.actor_name)
-        .bind(&entry.action)
-        .bind(&entry.target_type)
-        .bind(entry.target_id)
-        .bind(&entry.detail)
-        .bind(entry.request_id.as_ref())
-        .bind(entry.ip.as_ref())
-        .bind(entry.occurred_at)
-        .bind(&entry.previous_hash)
-        .bind(&entry.hash)
-        .bind(entry.hash_version)
+        sqlx::query(write)
+            .bind(entry.id)
+            .bind(entry.org_id)
+            .bind(entry.seq)
+            .bind(entry.actor_id)
+            .bind(&entry.actor_name)
+            .bind(&entry.action)
+            .bind(&entry.target_type)
+            .bind(entry.target_id)
+            .bind(&entry.detail)
+            .bind(entry.request_id.as_ref())
+            .bind(entry.ip.as_ref())
+            .bind(entry.occurred_at)
+            .bind(&entry.previous_hash)
+            .bind(&entry.hash)
+            .bind(entry.hash_version)
+            .bind(head.keyed_from_seq)
+            .bind(&head.code)
     );
-    heads::set(tx, key, &previous, &entry.hash).await?;
     Ok(entry)
 }
 

@@ -152,6 +152,38 @@ const SELECT: &str = "SELECT e.id, e.org_id, e.seq, e.event_type, e.site_id, e.c
     e.causation_id, e.run_id, e.schema_version, e.payload, e.occurred_at";
 const FROM: &str = "FROM event e";
 
+/// Takes the organization's next `$2` numbers. The time of an organization's events never goes back, also when the clock
+/// does: they are in the same order by time and by number.
+macro_rules! advance_head {
+    () => {
+        "INSERT INTO event_head (org_id, seq, occurred_at) VALUES ($1, $2, $3)
+        ON CONFLICT (org_id) DO UPDATE SET seq = event_head.seq + excluded.seq,
+            occurred_at = CASE WHEN excluded.occurred_at > event_head.occurred_at
+                THEN excluded.occurred_at ELSE event_head.occurred_at END"
+    };
+}
+/// Writes an event with the number that its head has.
+macro_rules! insert_at {
+    ($head:literal) => {
+        concat!(
+            "INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
+                schema_version, payload, occurred_at, run_id)
+            SELECT $4, $1, h.seq, $5, $6, $7, $8,
+                COALESCE($9, (SELECT r.event_id FROM connection_run r WHERE r.id = $12)), $10, $11, h.occurred_at, $12
+            FROM ",
+            $head,
+            " h WHERE h.org_id = $1
+            RETURNING seq, occurred_at, causation_id"
+        )
+    };
+}
+const ADVANCE_HEAD: &str = concat!(advance_head!(), " RETURNING seq, occurred_at");
+/// Both in one round trip: other writers of the organization wait from the first statement on. `SQLite` runs them one after
+/// the other; `PostgreSQL` takes one statement, of which the first is a part.
+const APPEND_SQLITE: &str = concat!(advance_head!(), "; ", insert_at!("event_head"));
+const APPEND_POSTGRES: &str =
+    concat!("WITH head AS (", advance_head!(), " RETURNING org_id, seq, occurred_at) ", insert_at!("head"));
+
 /// Writes an event with the organization's next number.
 ///
 /// Writers of one organization wait for each other here until they commit, so numbers have no gaps
@@ -159,18 +191,17 @@ const FROM: &str = "FROM event e";
 ///
 /// An event of a run names the event that started the run as its cause, unless another cause is given.
 pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event> {
-    let (seq, occurred_at) = advance_head(tx, new.org_id, 1, clock.now()).await?;
     tx.note_events();
-    let id = clock.new_id();
-    let causation_id: Option<EventId> = on!(tx, conn => sqlx::query_scalar("
-        INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
-            schema_version, payload, occurred_at, run_id)
-        VALUES ($1, $2, $3, $4, $5, $6, $7,
-            COALESCE($8, (SELECT r.event_id FROM connection_run r WHERE r.id = $12)), $9, $10, $11, $12)
-        RETURNING causation_id")
-        .bind::<EventId>(id)
+    let id: EventId = clock.new_id();
+    let append = match tx {
+        Tx::Sqlite(_) => APPEND_SQLITE,
+        Tx::Postgres(_) => APPEND_POSTGRES,
+    };
+    let (seq, occurred_at, causation_id): (i64, Timestamp, Option<EventId>) = on!(tx, conn => sqlx::query_as(append)
         .bind(new.org_id)
-        .bind(seq)
+        .bind(1_i64)
+        .bind(clock.now())
+        .bind(id)
         .bind(new.event_type.as_str())
         .bind(new.site_id)
         .bind(new.controller_id)
@@ -178,7 +209,6 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         .bind(new.causation_id)
         .bind(SCHEMA_VERSION)
         .bind(&new.payload)
-        .bind(occurred_at)
         .bind(new.run_id)
         .fetch_one(conn)
         .await)?;
@@ -236,19 +266,8 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
 }
 
 /// Takes the organization's next numbers; gives the last of them and their time.
-///
-/// The time of an organization's events never goes back, also when the clock
-/// does: they are in the same order by time and by number.
 async fn advance_head(tx: &mut Tx, org: OrgId, count: i64, now: Timestamp) -> Result<(i64, Timestamp)> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO event_head (org_id, seq, occurred_at) VALUES ($1, $2, $3)
-        ON CONFLICT (org_id) DO UPDATE SET seq = event_head.seq + excluded.seq,
-            occurred_at = CASE WHEN excluded.occurred_at > event_head.occurred_at
-                THEN excluded.occurred_at ELSE event_head.occurred_at END
-        RETURNING seq, occurred_at")
-        .bind(org).bind(count).bind(now)
-        .fetch_one(conn)
-        .await)?)
+    Ok(on!(tx, conn => sqlx::query_as(ADVANCE_HEAD).bind(org).bind(count).bind(now).fetch_one(conn).await)?)
 }
 
 /// The newest number of every organization whose newest event is not older than this.

@@ -8,7 +8,7 @@ use sqlx::FromRow;
 use super::AuditKey;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select};
 
 /// In place of the code of a head that follows one that was not right. Nothing makes it right again.
 const BROKEN: &str = "broken";
@@ -38,6 +38,20 @@ impl Head {
             _ => false,
         }
     }
+
+    /// Makes the head behind this one. What follows a head that is not right is marked as well.
+    pub(super) fn followed_by(&self, key: &AuditKey, hash: &str) -> Self {
+        let seq = self.seq + 1;
+        let mut head = Self {
+            org_id: self.org_id,
+            seq,
+            hash: hash.to_owned(),
+            keyed_from_seq: Some(self.keyed_from_seq.unwrap_or(seq)),
+            code: None,
+        };
+        head.code = Some(if self.is_authentic(key) { key.code(&head) } else { BROKEN.to_owned() });
+        head
+    }
 }
 
 /// Takes the next number, and answers the head before it. Writers of one organization wait for each other here.
@@ -50,28 +64,6 @@ pub(super) async fn advance(tx: &mut Tx, org: OrgId) -> Result<Head> {
         .fetch_one(conn)
         .await)?;
     Ok(Head { seq: taken.seq - 1, ..taken })
-}
-
-/// Writes the head behind `previous`. What follows a head that is not right is marked as well.
-pub(super) async fn set(tx: &mut Tx, key: &AuditKey, previous: &Head, hash: &str) -> Result<()> {
-    let seq = previous.seq + 1;
-    let mut head = Head {
-        org_id: previous.org_id,
-        seq,
-        hash: hash.to_owned(),
-        keyed_from_seq: Some(previous.keyed_from_seq.unwrap_or(seq)),
-        code: None,
-    };
-    head.code = Some(if previous.is_authentic(key) { key.code(&head) } else { BROKEN.to_owned() });
-    affected!(
-        tx,
-        sqlx::query("UPDATE audit_head SET hash = $2, keyed_from_seq = $3, code = $4 WHERE org_id = $1")
-            .bind(head.org_id)
-            .bind(&head.hash)
-            .bind(head.keyed_from_seq)
-            .bind(&head.code)
-    );
-    Ok(())
 }
 
 const SELECT: &str = "SELECT h.org_id, h.seq, h.hash, h.keyed_from_seq, h.code";
