@@ -255,7 +255,7 @@ async fn by_gateway(
         });
     }
     let asked = Asked { vendor: Some(&query.vendor), ..Asked::of(controller, None) };
-    let controller = controller_on_path(&app, &caller, asked).await?;
+    let controller = controller_on_path(&app, &caller, asked).await?.controller;
     let filter =
         ChangeFilter { controller_id: Some(controller.id), status: query.status, ..ChangeFilter::default() };
     listed(&app, &caller, &filter).await

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use crate::files::{FILE_NAME_CHARS_MAX, Fetches, Sink, View, checked_name, completed, gone};
 use crate::gates::feature_is_permitted;
 use crate::live::kind_of;
-use crate::place::{Asked, Place, controller_on_path, place_on_path};
+use crate::place::{Asked, Place, controller_on_path};
 
 const FILTERS_MAX: usize = 16;
 /// Most characters of a key, and of a value that a filter gives.
@@ -93,13 +93,13 @@ pub(crate) async fn fetch(
 ) -> Result<Response, Error> {
     body.check()?;
     let By { app, caller, origin } = &by;
-    let controller = controller_on_path(app, caller, asked).await?;
-    let adapter = app.adapter(&controller.vendor)?;
+    let seen = controller_on_path(app, caller, asked).await?;
+    let adapter = app.adapter(&seen.controller.vendor)?;
     let kind = kind_of(adapter.description(), area, kind, true)?.clone();
-    if let Some(message) = lacking(&format!("file '{}'", kind.id), kind.releases.as_ref(), &controller) {
+    if let Some(message) = lacking(&format!("file '{}'", kind.id), kind.releases.as_ref(), &seen.controller) {
         return Err(Error::Unknown(message));
     }
-    let place = place_on_path(app, caller, Asked { is_of_site: kind.is_of_site, ..asked }).await?;
+    let place = seen.place(caller, Asked { is_of_site: kind.is_of_site, ..asked })?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     feature_is_permitted(caller, &place.controller.vendor, Danger::Normal)?;
     let fetching = Fetches::of(app).begin(place.controller.org_id, place.controller.id)?;

@@ -48,7 +48,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
-pub use place::{Asked, Place, controller_on_path, place_on_path};
+pub use place::{Asked, Place, Seen, controller_on_path};
 pub use plan::{Request, stage_for_run};
 
 use self::drivers::Drivers;

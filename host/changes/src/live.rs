@@ -20,7 +20,7 @@ use heddle_store::ControllerTarget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::place::{Asked, Place, controller_on_path, place_on_path};
+use super::place::{Asked, Place, controller_on_path};
 use super::routes::{Mounted, OnController, Who};
 
 const PER_PAGE_DEFAULT: u32 = 200;
@@ -140,16 +140,16 @@ impl Read {
         let vendor = mounted.vendor.as_deref();
         let (controller_id, site_id) = (path.controller_id, path.site_id);
         let asked = Asked { controller_id, site_id, vendor, site_ref, is_of_site: true };
-        let controller = controller_on_path(app, caller, asked).await?;
-        let adapter = app.adapter(&controller.vendor)?;
+        let seen = controller_on_path(app, caller, asked).await?;
+        let adapter = app.adapter(&seen.controller.vendor)?;
         let resource = path.resource.as_deref().unwrap_or_default();
         let kind = kind_of(adapter.description(), &mounted.area, resource, false)?;
         let what = format!("resource '{}'", kind.id);
-        if let Some(message) = lacking(&what, kind.releases.as_ref(), &controller) {
+        if let Some(message) = lacking(&what, kind.releases.as_ref(), &seen.controller) {
             return Err(Error::Unknown(message));
         }
         let asked = Asked { is_of_site: kind.is_of_site, ..asked };
-        let Place { controller, site_ref, .. } = place_on_path(app, caller, asked).await?;
+        let Place { controller, site_ref, .. } = seen.place(caller, asked)?;
         let call = call_for(&controller, &origin.request_id)?;
         let kind = kind.id.clone();
         Ok(Self { controller, adapter, kind, site_ref, call })

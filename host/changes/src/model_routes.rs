@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::declarations::NOTES_CHARS_MAX;
-use super::place::{Asked, controller_on_path, place_on_path};
+use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
 use super::routes::StageBody;
 use super::view::ChangeView;
@@ -139,12 +139,12 @@ async fn stage(
     refuse_longer("notes", body.notes.as_deref().unwrap_or_default(), NOTES_CHARS_MAX)?;
     kind_of(kind)?;
     let asked = Asked::of(controller_id, site_ref.as_deref());
-    let controller = controller_on_path(app, caller, asked).await?;
-    let adapter = app.adapter(&controller.vendor)?;
+    let seen = controller_on_path(app, caller, asked).await?;
+    let adapter = app.adapter(&seen.controller.vendor)?;
     // Only callers that may change something there learn what can be asked.
     let filled = adapter.description().model.iter().find(|filled| filled.kind == kind);
     let is_of_site = filled.is_none_or(|filled| filled.is_of_site);
-    let place = place_on_path(app, caller, Asked { is_of_site, ..asked }).await?;
+    let place = seen.place(caller, Asked { is_of_site, ..asked })?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     let (feature, operation) = feature_of(&adapter, kind, verb)?;
     let request = Request {

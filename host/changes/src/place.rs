@@ -3,6 +3,7 @@
 //! Rights are those at the site of ours that the vendor's site is. A caller of that site needs no right at the
 //! controller's own, except for what belongs to the controller as a whole.
 
+use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::{ControllerId, SiteId, SiteLevel};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -10,8 +11,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::nearest::nearest;
 use heddle_store::changes::ChangeRow;
 use heddle_store::controllers::{self, ControllerTarget};
-use heddle_store::object::Object as _;
-use heddle_store::{Controller, Scope, SiteScope, Tx, vendor_sites};
+use heddle_store::{Scope, SiteScope, Tx, vendor_sites};
 
 /// How many sites an error names.
 const NAMED_MAX: usize = 20;
@@ -47,59 +47,57 @@ pub struct Place {
 }
 
 /// A controller, with those of the vendor's sites that the caller may see.
-struct Seen {
-    controller: ControllerTarget,
-    sites: Vec<vendor_sites::Row>,
+#[derive(Debug)]
+pub struct Seen {
+    pub controller: ControllerTarget,
+    sites: Vec<vendor_sites::Place>,
     /// Whether the vendor has sites, seen or not.
     has_sites: bool,
 }
 
-async fn seen(app: &App, caller: &Caller, asked: Asked<'_>) -> Result<Seen, Error> {
+impl Seen {
+    /// Chooses the one site that is meant, as it was when the controller was looked up. `asked` is what that was looked up
+    /// by; `is_of_site` counts only here, because it follows from the controller's adapter.
+    pub fn place(self, caller: &Caller, asked: Asked<'_>) -> Result<Place, Error> {
+        let Self { controller, sites, has_sites } = self;
+        if !has_sites {
+            if asked.site_ref.is_some() {
+                return Err(refused(
+                    "this controller has no sites of its own; leave site_ref out".to_owned(),
+                ));
+            }
+            let site_id = controller.site_id;
+            return Ok(Place { controller, site_ref: None, site_id });
+        }
+        if !asked.is_of_site {
+            return of_controller(caller, controller, asked);
+        }
+        let site = chosen(&sites, asked.site_ref)?;
+        if site.is_ignored {
+            return Err(refused(format!(
+                "site '{}' of the controller is ignored; change that at /controllers/{}/vendor-sites",
+                site.name, controller.id
+            )));
+        }
+        Ok(Place { site_ref: Some(site.site_ref.clone()), site_id: site.site_id, controller })
+    }
+}
+
+/// Looks the controller up with its sites, if the caller may see it or one of them, and it belongs to this path. The place
+/// is chosen from what was found ([`Seen::place`]), so that no request looks twice.
+pub async fn controller_on_path(app: &App, caller: &Caller, asked: Asked<'_>) -> Result<Seen, Error> {
     let missing = || Error::NotFound("controller");
     let scope = Scope { sites: SiteScope::All, ..caller.scope() };
-    let mut tx = app.db.read().await?;
-    let target = controllers::find_target(&mut tx, &scope, asked.controller_id).await?;
-    let controller = target.filter(|target| asked.vendor.is_none_or(|vendor| vendor == target.vendor));
-    let controller = controller.ok_or_else(missing)?;
-    let mut sites = vendor_sites::present(&mut tx, controller.id).await?;
+    let mut tx = app.db.single().await?;
+    let found = vendor_sites::target_with_sites(&mut tx, &scope, asked.controller_id).await?;
+    let found = found.filter(|(target, _)| asked.vendor.is_none_or(|vendor| vendor == target.vendor));
+    let (controller, mut sites) = found.ok_or_else(missing)?;
     let has_sites = !sites.is_empty();
     let is_asked = |site: SiteId| caller.may_access_site(site) && asked.site_id.is_none_or(|id| id == site);
     sites.retain(|site| is_asked(site.site_id));
     // A caller of the controller's own site sees the controller, also where none of the vendor's sites is there.
     let is_seen = !sites.is_empty() || is_asked(controller.site_id);
     if is_seen { Ok(Seen { controller, sites, has_sites }) } else { Err(missing()) }
-}
-
-/// Returns the controller, if the caller may see it or one of its sites, and it belongs to this path.
-pub async fn controller_on_path(
-    app: &App,
-    caller: &Caller,
-    asked: Asked<'_>,
-) -> Result<ControllerTarget, Error> {
-    Ok(seen(app, caller, asked).await?.controller)
-}
-
-/// Returns the controller and the one site that is meant.
-pub async fn place_on_path(app: &App, caller: &Caller, asked: Asked<'_>) -> Result<Place, Error> {
-    let Seen { controller, sites, has_sites } = seen(app, caller, asked).await?;
-    if !has_sites {
-        if asked.site_ref.is_some() {
-            return Err(refused("this controller has no sites of its own; leave site_ref out".to_owned()));
-        }
-        let site_id = controller.site_id;
-        return Ok(Place { controller, site_ref: None, site_id });
-    }
-    if !asked.is_of_site {
-        return of_controller(caller, controller, asked);
-    }
-    let site = chosen(&sites, asked.site_ref)?;
-    if site.is_ignored {
-        return Err(refused(format!(
-            "site '{}' of the controller is ignored; change that at /controllers/{}/vendor-sites",
-            site.name, controller.id
-        )));
-    }
-    Ok(Place { site_ref: Some(site.site_ref.clone()), site_id: site.site_id, controller })
 }
 
 /// The place of what belongs to the controller as a whole, although that has sites.
@@ -115,7 +113,10 @@ fn of_controller(caller: &Caller, controller: ControllerTarget, asked: Asked<'_>
 }
 
 /// The site that is named; without a name, the only one.
-fn chosen<'s>(sites: &'s [vendor_sites::Row], wanted: Option<&str>) -> Result<&'s vendor_sites::Row, Error> {
+fn chosen<'s>(
+    sites: &'s [vendor_sites::Place],
+    wanted: Option<&str>,
+) -> Result<&'s vendor_sites::Place, Error> {
     let names = || sites.iter().map(|site| site.name.as_str());
     let Some(wanted) = wanted else {
         let mut used = sites.iter().filter(|site| !site.is_ignored);
@@ -209,17 +210,19 @@ pub(super) async fn caller_may_write(tx: &mut Tx, caller: &Caller, row: &ChangeR
 }
 
 /// Refuses where the place is another one than when it was looked up: the controller was moved, or the vendor's site was
-/// mapped elsewhere, is ignored or is gone. It stays the same until the transaction ends.
-pub(super) async fn place_is_the_same(tx: &mut Tx, place: &Place) -> Result<(), Error> {
-    let scope = Scope::organization(place.controller.org_id);
-    let controller = Controller::lock(tx, &scope, place.controller.id).await?;
-    let controller = controller.ok_or(Error::NotFound("controller"))?;
+/// mapped elsewhere, is ignored or is gone. It stays the same until the transaction ends. Returns the settings of its
+/// organization.
+pub(super) async fn place_is_the_same(tx: &mut Tx, place: &Place) -> Result<OrganizationSettings, Error> {
+    let (org, id) = (place.controller.org_id, place.controller.id);
+    let locked = controllers::lock_at_site(tx, org, id).await?;
+    let (site_id, settings) = locked.ok_or(Error::NotFound("controller"))?;
     let now = match &place.site_ref {
-        Some(site_ref) => vendor_sites::place(tx, controller.id, site_ref).await?,
-        None => Some(controller.site_id),
+        // A statement of its own: it must see what a transaction wrote that the lock waited for.
+        Some(site_ref) => vendor_sites::place(tx, id, site_ref).await?,
+        None => Some(site_id),
     };
     if now == Some(place.site_id) {
-        return Ok(());
+        return Ok(settings);
     }
     let message =
         "the controller, or its site, belongs to another site by now or is not read any more; try again";
@@ -265,24 +268,15 @@ mod tests {
 
     use super::*;
 
-    fn site(site_ref: &str, name: &str, is_ignored: bool) -> vendor_sites::Row {
-        let clock = Clock::default();
-        vendor_sites::Row {
-            site_ref: site_ref.to_owned(),
-            name: name.to_owned(),
-            mapped_to: None,
-            site_id: clock.new_id(),
-            is_ignored,
-            is_present: true,
-            first_seen_at: clock.now(),
-            last_seen_at: clock.now(),
-        }
+    fn site(site_ref: &str, name: &str, is_ignored: bool) -> vendor_sites::Place {
+        let site_id = Clock::default().new_id();
+        vendor_sites::Place { site_ref: site_ref.to_owned(), name: name.to_owned(), site_id, is_ignored }
     }
 
     #[test]
     fn a_site_is_named_by_its_id_by_its_name_or_not_at_all_where_there_is_one() {
         let sites = [site("1", "Head office", false), site("2", "Lab", false), site("3", "Lab", true)];
-        let named = |sites: &[vendor_sites::Row], wanted| {
+        let named = |sites: &[vendor_sites::Place], wanted| {
             chosen(sites, wanted).map(|site| site.site_ref.clone()).map_err(|error| format!("{error:?}"))
         };
         assert_eq!(named(&sites, Some("3")), Ok("3".to_owned()));

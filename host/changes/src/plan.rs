@@ -17,9 +17,9 @@ use heddle_kernel::http::extract::Origin;
 use heddle_kernel::keys::Keys;
 use heddle_kernel::nearest::nearest;
 use heddle_runtime::{Adapter, CallError, SecretBook};
+use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
 use heddle_store::controllers::ControllerTarget;
-use heddle_store::{Tx, organizations};
 use serde_json::{Value, json};
 
 use super::asking::Asking;
@@ -174,11 +174,11 @@ async fn place_of(app: &App, caller: &Caller, request: &Request) -> Result<(Plac
         site_ref: request.site_ref.as_deref(),
         is_of_site: true,
     };
-    let controller = place::controller_on_path(app, caller, asked).await?;
-    let adapter = app.adapter(&controller.vendor)?;
+    let seen = place::controller_on_path(app, caller, asked).await?;
+    let adapter = app.adapter(&seen.controller.vendor)?;
     let feature = adapter.description().feature(&request.feature);
     let is_of_site = feature.is_none_or(|feature| feature.is_of_site);
-    let place = place::place_on_path(app, caller, Asked { is_of_site, ..asked }).await?;
+    let place = seen.place(caller, Asked { is_of_site, ..asked })?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     Ok((place, adapter))
 }
@@ -285,8 +285,7 @@ async fn stage_checked(
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    place::place_is_the_same(&mut tx, place).await?;
-    let settings = organizations::settings_of(&mut tx, controller.org_id).await?;
+    let settings = place::place_is_the_same(&mut tx, place).await?;
     let row = changes::insert(
         &mut tx,
         &NewChange {

@@ -314,7 +314,7 @@ async fn features(
     caller: Caller,
     At(path): At<OnController>,
 ) -> Result<Answer<AreaView>, Error> {
-    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?;
+    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?.controller;
     let adapter = app.adapter(&controller.vendor)?;
     let description = adapter.description();
     let area =
@@ -370,7 +370,7 @@ async fn list(
     At(path): At<OnController>,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
-    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?;
+    let controller = controller_on_path(&app, &caller, path.asked(&mounted)).await?.controller;
     let filter = ChangeFilter {
         controller_id: Some(controller.id),
         site_id: path.site_id,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_changes::vendors::for_feature;
-use heddle_changes::{Asked, Place, controller_on_path, place_on_path};
+use heddle_changes::{Asked, Place, controller_on_path};
 use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
 use heddle_core::bounds::is_small;
 use heddle_core::change::{Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
@@ -106,7 +106,8 @@ impl Write {
         if self.vendor.is_some() {
             return Ok(self.area.clone());
         }
-        let controller = controller_on_path(call.app, call.author, Asked::of(controller, None)).await?;
+        let controller =
+            controller_on_path(call.app, call.author, Asked::of(controller, None)).await?.controller;
         let adapter = call.app.adapter(&controller.vendor)?;
         let feature = adapter.description().feature(&self.feature);
         feature.map(|feature| feature.area.clone()).ok_or_else(|| {
@@ -273,18 +274,18 @@ impl Read {
     async fn read(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
         let on = params_of::<OnController>(params.clone())?;
         let asked = Asked::of(on.controller_id, on.site_ref.as_deref());
-        let controller = controller_on_path(call.app, call.author, asked).await?;
-        let adapter = call.app.adapter(&controller.vendor)?;
+        let seen = controller_on_path(call.app, call.author, asked).await?;
+        let adapter = call.app.adapter(&seen.controller.vendor)?;
         let Some(kind) = adapter.description().kinds.iter().find(|kind| kind.id == self.kind) else {
-            let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.kind);
+            let message = format!("controllers of '{}' have no '{}'", seen.controller.vendor, self.kind);
             return Err(StepError::new(StepErrorCode::NotFound, message));
         };
         let what = format!("'{}'", self.kind);
-        if let Some(message) = lacking(&what, kind.releases.as_ref(), &controller) {
+        if let Some(message) = lacking(&what, kind.releases.as_ref(), &seen.controller) {
             return Err(StepError::new(StepErrorCode::NotFound, message));
         }
         let asked = Asked { is_of_site: kind.is_of_site, ..asked };
-        let Place { controller, site_ref, .. } = place_on_path(call.app, call.author, asked).await?;
+        let Place { controller, site_ref, .. } = seen.place(call.author, asked)?;
         let site = site_ref.as_deref();
         let target = call_for(&controller, &format!("run-{}", call.run_id))?;
         if self.is_list {

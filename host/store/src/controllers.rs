@@ -6,6 +6,7 @@ pub mod syncs;
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;
+use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::release::ReleaseState;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
@@ -202,12 +203,25 @@ impl Object for Controller {
     }
 }
 
-const SELECT_TARGET: &str =
-    "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
-    c.product, c.firmware, c.allowed_release, c.sync_interval_secs, c.credential_id, k.version AS credential_version";
+/// The columns of a [`ControllerTarget`]; a macro, so that others can be added to them.
+macro_rules! select_target {
+    () => {
+        "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
+    c.product, c.firmware, c.allowed_release, c.sync_interval_secs, c.credential_id, k.version AS credential_version"
+    };
+}
 /// A removed organization's controllers are not called.
-const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id
-    JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
+macro_rules! from_target {
+    () => {
+        "FROM controller c JOIN credential k ON k.id = c.credential_id
+    JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL"
+    };
+}
+pub(crate) use from_target;
+pub(crate) use select_target;
+
+const SELECT_TARGET: &str = select_target!();
+const FROM_TARGET: &str = from_target!();
 
 /// Writes the controller with the status `unknown`, and returns it.
 /// The caller checks that the site and the credential belong to the organization.
@@ -246,6 +260,25 @@ pub async fn find_targets(tx: &mut Tx, scope: &Scope, ids: &[ControllerId]) -> R
         .and_in("c.id", ids.iter().map(|id| Bind::Id(id.0)))
         .all(tx, "c.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
         .await
+}
+
+/// Locks a controller until the transaction ends. Returns the site that it is at, and the settings of its organization: the
+/// defaults where that was removed.
+pub async fn lock_at_site(
+    tx: &mut Tx,
+    org: OrgId,
+    id: ControllerId,
+) -> Result<Option<(SiteId, OrganizationSettings)>> {
+    let from = "FROM controller c LEFT JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
+    let locked: Option<(SiteId, Option<Value>)> = Select::new("SELECT c.site_id, o.settings", from)
+        .within(&Scope::organization(org), "c.org_id", None)
+        .and("c.deleted_at IS NULL")
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .one_locked(tx, "c")
+        .await?;
+    let settings =
+        |stored: Option<Value>| stored.map(|stored| OrganizationSettings::read(&stored)).unwrap_or_default();
+    Ok(locked.map(|(site, stored)| (site, settings(stored))))
 }
 
 /// Returns a page of the controllers that are not removed, and how many there are on all pages.

@@ -7,10 +7,11 @@ use heddle_core::change::ChangeStatus;
 use heddle_core::{ControllerId, SiteId, Timestamp};
 use sqlx::{FromRow, QueryBuilder};
 
+use crate::controllers::{ControllerTarget, from_target, select_target};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model_objects;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Scope, Select, affected};
 
 /// Most sites of one controller; of those that are gone as many are kept.
 pub const VENDOR_SITES_MAX: usize = 2_000;
@@ -42,6 +43,15 @@ const SELECT: &str =
 /// A chosen site that was removed counts as none.
 const FROM: &str = "FROM vendor_site v JOIN controller c ON c.id = v.controller_id
     LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL";
+const SELECT_BESIDE: &str = concat!(
+    select_target!(),
+    ", v.site_ref AS of_vendor, v.name AS vendor_name, COALESCE(s.id, c.site_id) AS place_id, v.is_ignored"
+);
+const FROM_BESIDE: &str = concat!(
+    from_target!(),
+    " LEFT JOIN vendor_site v ON v.controller_id = c.id AND v.is_present
+    LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL"
+);
 /// More rows than one controller has.
 const ROWS_MAX: i64 = 10_000;
 
@@ -57,6 +67,55 @@ pub async fn list(tx: &mut Tx, controller: ControllerId) -> Result<Vec<Row>> {
 /// Returns the sites of a controller that its last reading found, by their names.
 pub async fn present(tx: &mut Tx, controller: ControllerId) -> Result<Vec<Row>> {
     of(controller).and("v.is_present").all(tx, "v.name, v.site_ref", ROWS_MAX).await
+}
+
+/// A site that the last reading found, as far as a place is chosen by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub site_ref: String,
+    pub name: String,
+    /// The site of ours that it is.
+    pub site_id: SiteId,
+    pub is_ignored: bool,
+}
+
+/// A controller beside one of its sites; without one where it has none.
+#[derive(FromRow)]
+struct Beside {
+    #[sqlx(flatten)]
+    target: ControllerTarget,
+    of_vendor: Option<String>,
+    vendor_name: Option<String>,
+    place_id: SiteId,
+    is_ignored: Option<bool>,
+}
+
+impl Beside {
+    /// The controller, and its site where there is one.
+    fn split(self) -> (ControllerTarget, Option<Place>) {
+        let Self { target, of_vendor, vendor_name, place_id: site_id, is_ignored } = self;
+        let named = of_vendor.zip(vendor_name);
+        let is_ignored = is_ignored.unwrap_or_default();
+        (target, named.map(|(site_ref, name)| Place { site_ref, name, site_id, is_ignored }))
+    }
+}
+
+/// Returns a controller, to call it, and the sites that its last reading found, by their names. One statement: most requests
+/// that reach a device begin with it.
+pub async fn target_with_sites(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: ControllerId,
+) -> Result<Option<(ControllerTarget, Vec<Place>)>> {
+    let rows: Vec<Beside> = Select::new(SELECT_BESIDE, FROM_BESIDE)
+        .within(scope, "c.org_id", Some("c.site_id"))
+        .and("c.deleted_at IS NULL")
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .all(tx, "v.name, v.site_ref", ROWS_MAX)
+        .await?;
+    let mut rows = rows.into_iter().map(Beside::split);
+    let Some((target, first)) = rows.next() else { return Ok(None) };
+    Ok(Some((target, first.into_iter().chain(rows.filter_map(|(_, site)| site)).collect())))
 }
 
 /// Returns one site of a controller, also one that is gone; `None` where it is not known.

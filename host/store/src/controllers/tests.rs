@@ -284,6 +284,39 @@ on_both! {
         assert_eq!(kept.site_id, world.site, "what is past stays where it was");
     }
 
+    async fn a_locked_controller_tells_its_site_and_the_settings_of_its_organization(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let defaults = Some((world.site, OrganizationSettings::default()));
+        assert_eq!(lock_at_site(&mut tx, world.org, world.controller).await.unwrap(), defaults);
+        let settings = crate::organizations::OrganizationUpdate {
+            settings: Some(json!({ "change_ttl_hours": 5 })),
+            ..Default::default()
+        };
+        crate::organizations::update(&mut tx, &scope, world.org, &settings, now).await.unwrap().unwrap();
+        let (_, stored) = lock_at_site(&mut tx, world.org, world.controller).await.unwrap().unwrap();
+        assert_eq!(stored.change_ttl_hours, Some(5));
+        assert_eq!(lock_at_site(&mut tx, other.org, world.controller).await.unwrap(), None);
+        Organization::remove(&mut tx, &scope, world.org, now).await.unwrap();
+        assert_eq!(lock_at_site(&mut tx, world.org, world.controller).await.unwrap(), defaults);
+        assert!(Controller::remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert_eq!(lock_at_site(&mut tx, world.org, world.controller).await.unwrap(), None);
+    }
+
+    async fn a_locked_controller_is_not_changed_by_others(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        lock_at_site(&mut tx, world.org, world.controller).await.unwrap().unwrap();
+        let change = async {
+            let mut tx = db.write().await.unwrap();
+            Controller::remove(&mut tx, &world.scope(), world.controller, world.clock.now()).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        let ended = tokio::time::timeout(std::time::Duration::from_millis(200), change).await;
+        assert!(ended.is_err(), "it waits for the transaction");
+    }
+
     async fn a_removed_organizations_controllers_are_not_called(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();

@@ -75,4 +75,36 @@ on_both! {
         assert!(Site::remove(&mut tx, &world.scope(), branch, now).await.unwrap());
         assert_eq!(find(&mut tx, id, "a").await.unwrap().unwrap().site_id, world.site);
     }
+
+    async fn a_controller_is_found_with_the_sites_that_were_read_last(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let (mut tx, id, now) = (db.write().await.unwrap(), world.controller, world.clock.now());
+        let scope = world.scope();
+        let (target, none) = target_with_sites(&mut tx, &scope, id).await.unwrap().unwrap();
+        let alone = crate::controllers::find_target(&mut tx, &scope, id).await.unwrap().unwrap();
+        assert_eq!((target.name, target.url, target.credential_version), (alone.name, alone.url, alone.credential_version));
+        assert_eq!(none, []);
+
+        let branch = sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "branch")).await.unwrap().id;
+        record(&mut tx, id, &named(&["c", "a", "b"]), now).await.unwrap();
+        record(&mut tx, other.controller, &named(&["of another"]), now).await.unwrap();
+        choose(&mut tx, id, "a", &Choice { site_id: Some(branch), is_ignored: false }, branch, now).await.unwrap();
+        choose(&mut tx, id, "b", &Choice { site_id: None, is_ignored: true }, world.site, now).await.unwrap();
+        let (_, there) = target_with_sites(&mut tx, &scope, id).await.unwrap().unwrap();
+        let as_listed = present(&mut tx, id).await.unwrap().into_iter().map(|row| Place {
+            site_ref: row.site_ref,
+            name: row.name,
+            site_id: row.site_id,
+            is_ignored: row.is_ignored,
+        });
+        assert_eq!(there, as_listed.collect::<Vec<_>>());
+        assert_eq!((there[0].site_id, there[1].is_ignored, there[2].site_id), (branch, true, world.site));
+
+        record(&mut tx, id, &named(&["c"]), now + TimeDelta::seconds(1)).await.unwrap();
+        let (_, left) = target_with_sites(&mut tx, &scope, id).await.unwrap().unwrap();
+        assert_eq!(left.iter().map(|site| site.site_ref.as_str()).collect::<Vec<_>>(), ["c"]);
+        assert!(target_with_sites(&mut tx, &other.scope(), id).await.unwrap().is_none());
+        assert!(crate::Controller::remove(&mut tx, &scope, id, now).await.unwrap());
+        assert!(target_with_sites(&mut tx, &scope, id).await.unwrap().is_none());
+    }
 }
