@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::Timestamp;
 use moka::future::Cache;
+use moka::ops::compute::Op;
 use tokio::sync::Notify;
 
 use super::rights::Caller;
@@ -55,18 +56,23 @@ struct Entry {
 #[derive(Debug)]
 pub struct Callers {
     entries: Cache<Proof, Entry>,
+    fresh_for: Duration,
     generation: AtomicU64,
     forgotten: Notify,
 }
 
 impl Default for Callers {
     fn default() -> Self {
-        let entries = Cache::builder().max_capacity(CALLERS_MAX).time_to_live(FRESH_FOR).build();
-        Self { entries, generation: AtomicU64::new(0), forgotten: Notify::new() }
+        Self::keeping(FRESH_FOR)
     }
 }
 
 impl Callers {
+    fn keeping(fresh_for: Duration) -> Self {
+        let entries = Cache::builder().max_capacity(CALLERS_MAX).time_to_live(fresh_for).build();
+        Self { entries, fresh_for, generation: AtomicU64::new(0), forgotten: Notify::new() }
+    }
+
     /// Forgets all callers: the access of one may have changed. The guard calls it after every request that could
     /// change it.
     pub fn forget(&self) {
@@ -88,7 +94,7 @@ impl Callers {
             if self.is_fresh(&entry) {
                 return Ok(entry.known);
             }
-            self.entries.invalidate(&proof).await;
+            self.remove_stale(&proof).await;
         }
         let entry = self.entries.try_get_with(proof, async {
             let (since, generation) = (Instant::now(), self.generation.load(Ordering::SeqCst));
@@ -102,7 +108,77 @@ impl Callers {
         }
     }
 
+    /// Removes an entry that is too old. One that another request has loaded meanwhile stays: many requests see the old one at
+    /// the same time, and each would have the caller loaded once more.
+    async fn remove_stale(&self, proof: &Proof) {
+        let judge = |kept: Option<moka::Entry<Proof, Entry>>| {
+            let is_stale = kept.is_some_and(|kept| !self.is_fresh(kept.value()));
+            std::future::ready(if is_stale { Op::Remove } else { Op::Nop })
+        };
+        self.entries.entry_by_ref(proof).and_compute_with(judge).await;
+    }
+
     fn is_fresh(&self, entry: &Entry) -> bool {
-        entry.since.elapsed() < FRESH_FOR && entry.generation == self.generation.load(Ordering::SeqCst)
+        entry.since.elapsed() < self.fresh_for && entry.generation == self.generation.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicUsize;
+
+    use heddle_core::{Clock, Role};
+    use heddle_store::SiteScope;
+
+    use super::*;
+    use crate::caller::Credential;
+
+    /// Longer than any machine takes for a test.
+    const LONG: Duration = Duration::from_hours(1);
+
+    fn known() -> Known {
+        let clock = Clock::default();
+        let caller = Caller {
+            user_id: clock.new_id(),
+            username: "ada".to_owned(),
+            org_id: clock.new_id(),
+            role: Role::Guest,
+            credential: Credential::ApiKey(clock.new_id()),
+            scopes: None,
+            sites: SiteScope::All,
+            grants: BTreeMap::new(),
+        };
+        Known { caller, expires_at: None, token_exp: None }
+    }
+
+    #[tokio::test]
+    async fn of_many_requests_at_once_one_loads_also_where_the_kept_caller_is_stale() {
+        let (callers, loads) = (Callers::keeping(LONG), AtomicUsize::new(0));
+        let load = async || {
+            loads.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            Ok(known())
+        };
+        let find = || callers.find(Proof::Session([1; 32]), &load);
+        find().await.unwrap();
+        callers.forget();
+        for found in futures::future::join_all((0..64).map(|_| find())).await {
+            found.unwrap();
+        }
+        assert_eq!(loads.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_saw_a_stale_caller_leaves_the_one_that_was_loaded_since() {
+        let callers = Callers::keeping(LONG);
+        let proof = Proof::Session([1; 32]);
+        let load = || async { Ok(known()) };
+        callers.find(proof.clone(), load).await.unwrap();
+        callers.remove_stale(&proof).await;
+        assert!(callers.entries.get(&proof).await.is_some(), "it is fresh");
+        callers.forget();
+        callers.remove_stale(&proof).await;
+        assert!(callers.entries.get(&proof).await.is_none());
     }
 }
