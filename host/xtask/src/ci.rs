@@ -1,48 +1,90 @@
 //! `test`, `bench` and `ci`: what must pass, in the order in which failures are cheapest.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::ensure;
 
-use crate::phase::{last_phase, phase};
+use crate::phase::{judged, last_phase, phase};
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
-use crate::{extism, guest, package, plugins};
+use crate::{extism, guest, package, plugins, test_run};
 
-/// All tests, with components, programs, tools and `PostgreSQL` in place.
+/// What compiles the members of the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compiler {
+    Rustc,
+    /// rustc with the lints of clippy, each warning an error. It leaves out some optimisations, which the development profile
+    /// has few of; what it makes is tested, so that the members are compiled once.
+    Clippy,
+}
+
+impl Compiler {
+    /// Has a command of cargo use this compiler. Libraries are compiled by rustc itself, so that all builds share them.
+    fn of(self, cargo: &mut Command) -> &mut Command {
+        match self {
+            Self::Rustc => cargo,
+            Self::Clippy => cargo
+                .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+                .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+        }
+    }
+}
+
+/// All tests, or those that the arguments of `cargo test` choose.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    test_with(workspace, stop, args, Compiler::Rustc)
+}
+
+/// The tests, with components, programs, tools and `PostgreSQL` in place.
+fn test_with(
+    workspace: &Workspace,
+    stop: &Stop,
+    args: &[String],
+    compiler: Compiler,
+) -> anyhow::Result<ExitCode> {
     // First: without it, all that is built here would be for nothing. No autovacuum: each test has a small database of its
     // own, which is soon forgotten.
     let postgres = phase("postgresql", || Postgres::start(stop, &["autovacuum=off"]))?;
     let tools = phase("tools", || Tools::prepare(workspace, stop))?;
     phase("components", || package::components(workspace, stop))?;
-    phase("programs and tests", || build_all(workspace, stop))?;
+    phase("programs and tests", || build_all(workspace, stop, compiler))?;
     phase("plugins", || plugins::build_all(workspace, stop))?;
+    let mut environment: Vec<(&str, OsString)> = vec![
+        ("CARGO_TARGET_DIR", workspace.target.clone().into()),
+        ("TEST_POSTGRES_URL", postgres.url().into()),
+        ("HEDDLE_BIN", workspace.bin("heddle").into()),
+        ("HEDDLE_PACKAGES", workspace.packages().into()),
+        ("HEDDLE_GUESTS", workspace.guests().into()),
+        ("HEDDLE_PLUGINS", workspace.plugins().into()),
+    ];
+    environment.extend(tools.variables().map(|(name, path)| (name, path.into())));
     let mut cargo = workspace.cargo();
-    cargo
+    compiler.of(&mut cargo).args(["test", "--workspace"]);
+    if !args.is_empty() {
         // A failure in one crate hides none in another: a second run costs as much as the first.
-        .args(["test", "--workspace", "--no-fail-fast"])
-        .args(args)
-        .env("TEST_POSTGRES_URL", postgres.url())
-        .envs(tools.variables())
-        // Most tests wait for a device or a clock: more of them at once than there are processors.
-        .env("RUST_TEST_THREADS", "6")
-        .env("HEDDLE_BIN", workspace.bin("heddle"))
-        .env("HEDDLE_PACKAGES", workspace.packages())
-        .env("HEDDLE_GUESTS", workspace.guests())
-        .env("HEDDLE_PLUGINS", workspace.plugins());
-    let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;
-    Ok(exit_code(status))
+        cargo.arg("--no-fail-fast").args(args).envs(environment);
+        cargo.env("RUST_TEST_THREADS", test_run::WAITING_TESTS.to_string());
+        let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;
+        return Ok(exit_code(status));
+    }
+    let passed =
+        judged("tests", || test_run::run(cargo.arg("--no-run"), &environment, stop), |passed| *passed)?;
+    let mut cargo = workspace.cargo();
+    compiler.of(&mut cargo).args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    let status =
+        last_phase("examples in the documentation", || process::status("cargo test", &mut cargo, stop))?;
+    Ok(if passed { exit_code(status) } else { ExitCode::FAILURE })
 }
 
 /// Programs and tests are chosen together: what tests depend on adds features to libraries, and a program that is built
 /// apart would have half of them built twice.
-fn build_all(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
+fn build_all(workspace: &Workspace, stop: &Stop, compiler: Compiler) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--workspace", "--bins", "--tests"]);
+    compiler.of(&mut cargo).args(["build", "--workspace", "--bins", "--tests"]);
     process::run("cargo build", &mut cargo, stop)
 }
 
@@ -84,20 +126,17 @@ pub(crate) fn ci(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode>
     cargo("format", &["fmt", "--all", "--check"])?;
     phase("dependencies", || dependencies(workspace, stop))?;
     phase("lints", || lints(workspace, stop))?;
-    test(workspace, stop, &[])
+    test_with(workspace, stop, &[], Compiler::Clippy)
 }
 
 /// Builds all targets, benches included, with every lint; each warning is an error.
 ///
-/// `cargo clippy` is `cargo check` with this wrapper and these arguments. What it compiles of libraries no build can use, so
-/// that all of them would be compiled a second time; here only the members of the workspace are. What the wrapper compiled is
-/// not tested: clippy leaves out optimisations of rustc.
+/// `cargo clippy` is `cargo check` with this wrapper and these arguments. What it compiles no build can use, so that everything
+/// would be compiled a second time: libraries for the tests, and the members of the workspace. [`test`] has rustc itself
+/// compile them.
 fn lints(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
-    cargo
-        .args(["build", "--workspace", "--all-targets"])
-        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
-        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    Compiler::Clippy.of(&mut cargo).args(["build", "--workspace", "--all-targets"]);
     process::run("cargo build", &mut cargo, stop)
 }
 

@@ -18,6 +18,7 @@ mod record;
 mod registry;
 mod run;
 mod settings;
+mod test_run;
 mod tools;
 mod vendor;
 mod workspace;

@@ -18,7 +18,8 @@ pub(crate) fn last_phase(
     judged(name, work, ExitStatus::success)
 }
 
-fn judged<T>(
+/// A phase whose result tells whether it was good.
+pub(crate) fn judged<T>(
     name: &str,
     work: impl FnOnce() -> anyhow::Result<T>,
     is_good: impl FnOnce(&T) -> bool,
