@@ -24,7 +24,7 @@ const UNWRITTEN_MAX: i64 = 500;
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Least time between the beginnings of two looks, where the first left nothing to take: while many events are
 /// published, one look takes several. The first event after a pause is taken without delay.
-const LOOK_INTERVAL: Duration = Duration::from_millis(25);
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// One in so many looks compares all sequences, in case clocks are far apart.
 const FULL_LOOK: u32 = 20;
 

@@ -33,6 +33,7 @@ use chrono::TimeDelta;
 use heddle_core::OrgId;
 pub use published::Published;
 pub(crate) use revocation::watch as watch_access;
+use tokio::time::Instant;
 pub(crate) use wake::{announce, hear};
 
 use crate::app::SharedApp;
@@ -45,6 +46,9 @@ use crate::http::routes::Routes;
 const BATCH: u32 = 500;
 /// Organizations of one read.
 const ORGANIZATIONS: usize = 100;
+/// Least time between the beginnings of two looks, where the first left nothing to publish: while many events are committed,
+/// one look takes several. The first event after a pause is published without delay.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// Time to the next look at the table without a call, for events of other processes.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 /// An organization's sequence that moved did so within this time, unless clocks are far apart.
@@ -142,6 +146,7 @@ pub(crate) async fn dispatch(app: SharedApp, mut follower: Follower) {
     let stop = app.tasks.stopping();
     let _dispatching = app.hub.bus.begin(app.clock.now());
     loop {
+        let began = Instant::now();
         let published = follower.publish(&app).await;
         if published.is_ok() {
             app.hub.bus.looked(app.clock.now());
@@ -155,6 +160,10 @@ pub(crate) async fn dispatch(app: SharedApp, mut follower: Follower) {
             () = stop.cancelled() => return,
             () = app.hub.outbox.notified() => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep_until(began + LOOK_INTERVAL) => {}
         }
     }
 }
