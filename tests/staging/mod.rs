@@ -15,6 +15,7 @@ pub(crate) mod scripted;
 mod secrets;
 mod sets;
 mod stages;
+mod statements;
 mod subject;
 mod ways_out;
 mod windows;
