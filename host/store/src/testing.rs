@@ -1,5 +1,6 @@
 //! Runs each test on both databases, each time on a new one.
 
+use std::path::Path;
 use std::time::Duration;
 
 use heddle_core::adapter::{DeviceStatus, SeenDevice};
@@ -9,6 +10,7 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{ChangeId, Clock, ControllerId, CredentialId, OrgId, ProcessId, Role, SiteId, UserId};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::changes::{NewChange, Planned};
@@ -20,6 +22,8 @@ use crate::select::Scope;
 use crate::sites::NewSite;
 use crate::users::NewUser;
 
+/// The file of a database.
+const FILE: &str = "test.db";
 pub(crate) const POOL: PoolSettings =
     PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(10) };
 
@@ -50,20 +54,45 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-pub(crate) async fn sqlite(folder: &std::path::Path) -> Db {
-    Db::open(&format!("sqlite://{}?mode=rwc", folder.join("test.db").display()), &POOL).await.unwrap()
+/// A new file with all tables. It is a copy: hundreds of tests would wait for the same migrations.
+pub(crate) async fn sqlite(folder: &Path) -> Db {
+    static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let migrated = MIGRATED.get_or_init(|| async {
+        let folder = tempfile::tempdir().unwrap();
+        open_file(folder.path()).await.close().await;
+        std::fs::read(folder.path().join(FILE)).unwrap()
+    });
+    std::fs::write(folder.join(FILE), migrated.await).unwrap();
+    open_file(folder).await
+}
+
+async fn open_file(folder: &Path) -> Db {
+    Db::open(&format!("sqlite://{}?mode=rwc", folder.join(FILE).display()), &POOL).await.unwrap()
 }
 
 /// A file with the tables of the log lines.
-pub(crate) async fn sqlite_logs(folder: &std::path::Path) -> Db {
+pub(crate) async fn sqlite_logs(folder: &Path) -> Db {
     Db::open_logs(&format!("sqlite://{}?mode=rwc", folder.join("logs.db").display()), &POOL).await.unwrap()
 }
 
+/// A new database with all tables, copied like the file of [`sqlite`]; its template stays on the tests' server.
 pub(crate) async fn postgres() -> Option<(Db, String)> {
+    static MIGRATED: OnceCell<String> = OnceCell::const_new();
     postgres_url()?;
-    let name = format!("store_{}", Clock::default().new_id::<Uuid>().simple());
-    run_on_server(&format!("CREATE DATABASE {name}")).await;
+    let template = MIGRATED.get_or_init(|| async {
+        let name = created("template1").await;
+        Db::open(&postgres_address(&name), &POOL).await.unwrap().close().await;
+        name
+    });
+    let name = created(template.await).await;
     Some((Db::open(&postgres_address(&name), &POOL).await.unwrap(), name))
+}
+
+/// Makes a database like another one on the tests' server, and gives its name.
+async fn created(template: &str) -> String {
+    let name = format!("store_{}", Clock::default().new_id::<Uuid>().simple());
+    run_on_server(&format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+    name
 }
 
 /// Address of a database on the tests' server.
