@@ -1,5 +1,6 @@
 //! A database of its own for each test.
 
+use std::path::Path;
 use std::time::Duration;
 
 use heddle_core::Clock;
@@ -48,6 +49,25 @@ impl Database {
             (database, _) => database,
         }
     }
+}
+
+/// Writes an empty file with the schema where a server expects its database, unless one is there: as with
+/// [`Database::postgres`], tests need not wait for the same statements.
+pub(super) async fn place_file(data: &Path) {
+    const FILE: &str = "heddle.db";
+    static MIGRATED: OnceCell<Vec<u8>> = OnceCell::const_new();
+    if data.join(FILE).exists() {
+        return;
+    }
+    let migrated = MIGRATED.get_or_init(|| async {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let file = folder.path().join(FILE);
+        let pool = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_secs(30) };
+        let db = Db::open(&format!("sqlite://{}?mode=rwc", file.display()), &pool).await;
+        db.expect("the schema can be written").close().await;
+        std::fs::read(file).expect("a closed database is one file")
+    });
+    std::fs::write(data.join(FILE), migrated.await).expect("a file can be written");
 }
 
 fn runner() -> Option<Url> {

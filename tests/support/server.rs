@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::conformance::Known;
+use super::database::place_file;
 use super::{Api, Database, variable};
 
 /// One key for most tests: compiled components are kept between them.
@@ -201,6 +202,9 @@ impl Server {
         rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().expect("a folder can be made");
         let environment = environment(folder.path(), &database, &options);
+        if !environment.contains_key("DATABASE_URL") {
+            place_file(Path::new(&environment["DATA_DIR"])).await;
+        }
         let mut server = Self {
             running: None,
             contract: Known::default(),
