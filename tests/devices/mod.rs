@@ -37,7 +37,7 @@ pub(crate) async fn read(lab: &Lab) {
 }
 
 /// The events that were written before this, and were not taken from the socket yet. An ingested event marks their end.
-async fn published(lab: &Lab, socket: &mut Socket) -> Vec<Value> {
+pub(crate) async fn published(lab: &Lab, socket: &mut Socket) -> Vec<Value> {
     let mark = lab.api.post("/fabric/ingest", &json!({ "name": "mark" })).await.expect_status(202).body;
     let mut events = Vec::new();
     loop {

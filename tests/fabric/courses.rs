@@ -5,9 +5,9 @@ use chrono::TimeDelta;
 use heddle_lab_openwrt::Fault;
 use serde_json::{Value, json};
 
-use super::{World, connect, device, filled, id_of};
+use super::{World, connect, device, filled, id_of, runs};
 use crate::staging::Lab;
-use crate::support::{event_type, on_both};
+use crate::support::{Socket, event_type, on_both};
 
 /// The run once so many have ended: the newest.
 async fn newest(world: &World, connection: &Value, count: usize) -> Value {
@@ -227,23 +227,18 @@ on_both! {
         let of_router = connect(&lab.api, about("device.kind", "eq", json!("router"))).await;
         let of_vip = connect(&lab.api, about("device.tags", "contains", json!("vip"))).await;
         let of_vendor = connect(&lab.api, about("controller.vendor", "eq", json!("omada"))).await;
+        let mut socket = Socket::subscribe(&lab.api, &["*"]).await;
         lab.router.fault(Fault::Cut { for_ms: None });
-        lab.api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await.expect_status(202);
-        let lost = crate::devices::devices(&lab.api, "").await.len();
+        let asked = lab.api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await;
+        crate::devices::controllers::ended(&lab.api, &asked.expect_status(202).body).await;
+        // A device that was not there before gives no event.
+        let events = crate::devices::published(&lab, &mut socket).await;
+        let lost = events.iter().filter(|event| event["event_type"] == "device.status.changed").count();
+        assert!(lost >= 2, "the router and the phone are lost: {events:?}");
         for (connection, fires) in [(&of_router, 1), (&of_vip, 1), (&of_vendor, 0)] {
             let path = format!("/fabric/connections/{}", id_of(connection));
-            // A client that was not there before gives no event.
-            let mut fired = Vec::new();
-            for _ in 0..300 {
-                let seen = lab.api.get(&format!("{path}/runs?limit=200")).await.expect_status(200).body;
-                let all = seen["items"].as_array().unwrap().clone();
-                fired = all.iter().filter(|run| run["state"] == "success").cloned().collect();
-                if all.len() + 1 >= lost && all.iter().all(|run| run["state"] != "queued" && run["state"] != "running") {
-                    break;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            }
-            assert_eq!(fired.len(), fires, "{fired:?}");
+            let all = runs(&lab.api, &path, lost).await;
+            assert_eq!(all.iter().filter(|run| run["state"] == "success").count(), fires, "{all:?}");
         }
         let told = runs_of(&lab, &of_vip).await;
         assert_eq!(told["steps"][0]["params"]["message"], phone["id"], "{told}");
