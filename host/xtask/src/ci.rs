@@ -18,7 +18,8 @@ use crate::{extism, guest, package, plugins, test_run};
 enum Compiler {
     Rustc,
     /// rustc with the lints of clippy, each warning an error. It leaves out some optimisations, which the development profile
-    /// has few of; what it makes is tested, so that the members are compiled once.
+    /// has few of; what it makes is tested, so that the members are compiled once. Neither what a second build could use
+    /// again nor what a debugger needs is written.
     Clippy,
 }
 
@@ -29,7 +30,9 @@ impl Compiler {
             Self::Rustc => cargo,
             Self::Clippy => cargo
                 .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
-                .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
+                .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__")
+                .env("CARGO_INCREMENTAL", "0")
+                .env("CARGO_PROFILE_DEV_DEBUG", "0"),
         }
     }
 }
