@@ -83,7 +83,7 @@ on_both! {
         let (target, none) = target_with_sites(&mut tx, &scope, id).await.unwrap().unwrap();
         let alone = crate::controllers::find_target(&mut tx, &scope, id).await.unwrap().unwrap();
         assert_eq!((target.name, target.url, target.credential_version), (alone.name, alone.url, alone.credential_version));
-        assert_eq!(none, []);
+        assert!(none.is_empty());
 
         let branch = sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "branch")).await.unwrap().id;
         record(&mut tx, id, &named(&["c", "a", "b"]), now).await.unwrap();
