@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
 use crate::phase::{judged, last_phase, phase};
 use crate::postgres::Postgres;
@@ -39,21 +39,33 @@ impl Compiler {
 
 /// All tests, or those that the arguments of `cargo test` choose.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
-    test_with(workspace, stop, args, Compiler::Rustc)
+    // First: without it, all that is built here would be for nothing.
+    let postgres = start_postgres(stop)?;
+    let tools = prepare(workspace, stop)?;
+    test_with(workspace, stop, args, Compiler::Rustc, &postgres, &tools)
 }
 
-/// The tests, with components, programs, tools and `PostgreSQL` in place.
+/// No autovacuum: each test has a small database of its own, which is soon forgotten.
+fn start_postgres(stop: &Stop) -> anyhow::Result<Postgres> {
+    phase("postgresql", || Postgres::start(stop, &["autovacuum=off"]))
+}
+
+/// What tests need beside the programs of the workspace.
+fn prepare(workspace: &Workspace, stop: &Stop) -> anyhow::Result<Tools> {
+    let tools = phase("tools", || Tools::prepare(workspace, stop))?;
+    phase("components", || package::components(workspace, stop))?;
+    Ok(tools)
+}
+
+/// Builds and runs the tests, with all that they need in place.
 fn test_with(
     workspace: &Workspace,
     stop: &Stop,
     args: &[String],
     compiler: Compiler,
+    postgres: &Postgres,
+    tools: &Tools,
 ) -> anyhow::Result<ExitCode> {
-    // First: without it, all that is built here would be for nothing. No autovacuum: each test has a small database of its
-    // own, which is soon forgotten.
-    let postgres = phase("postgresql", || Postgres::start(stop, &["autovacuum=off"]))?;
-    let tools = phase("tools", || Tools::prepare(workspace, stop))?;
-    phase("components", || package::components(workspace, stop))?;
     phase("programs and tests", || build_all(workspace, stop, compiler))?;
     phase("plugins", || plugins::build_all(workspace, stop))?;
     let mut environment: Vec<(&str, OsString)> = vec![
@@ -128,8 +140,15 @@ pub(crate) fn ci(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode>
     phase("toolchain", || toolchain(workspace, stop))?;
     cargo("format", &["fmt", "--all", "--check"])?;
     phase("dependencies", || dependencies(workspace, stop))?;
-    phase("lints", || lints(workspace, stop))?;
-    test_with(workspace, stop, &[], Compiler::Clippy)
+    let tools = std::thread::scope(|scope| {
+        // What is installed, and components, whose last optimisation has one thread, leave processors idle. They share no
+        // lock of cargo with the lints.
+        let beside = scope.spawn(|| prepare(workspace, stop));
+        let linted = phase("lints", || lints(workspace, stop));
+        let prepared = beside.join().unwrap_or_else(|_| bail!("the thread of components ended early"));
+        linted.and(prepared)
+    })?;
+    test_with(workspace, stop, &[], Compiler::Clippy, &start_postgres(stop)?, &tools)
 }
 
 /// Builds all targets, benches included, with every lint; each warning is an error.
