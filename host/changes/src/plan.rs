@@ -117,8 +117,8 @@ pub(super) async fn stage(
     let asker = Asker::of_request(caller, origin);
     let (place, adapter) = place_of(app, caller, &request).await?;
     let checked = check(app, caller, &place, &adapter, request).await?;
-    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
-    answer(app, tx, row, creation).await
+    let staged = stage_checked(app, caller, asker, checked).await?;
+    answer(app, staged, creation).await
 }
 
 /// Stages a change for a step of a run, as its author. It is idempotent: the same step gets the same change.
@@ -142,7 +142,8 @@ pub async fn stage_for_run(
     let (place, adapter) = place_of(app, author, &request).await?;
     let checked = check(app, author, &place, &adapter, request).await?;
     match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
-        Ok((tx, row)) => {
+        Ok(Staged { mut tx, row, step }) => {
+            record(&mut tx, app, &row, &step).await?;
             tx.commit().await?;
             log_staged(&row);
             Ok(row)
@@ -243,8 +244,8 @@ pub(super) async fn stage_inverse(
     let secrets = inverse.secrets.clone();
     let checked = Checked { place, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
     let asker = Asker::of_request(caller, origin);
-    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
-    answer(app, tx, row, creation).await
+    let staged = stage_checked(app, caller, asker, checked).await?;
+    answer(app, staged, creation).await
 }
 
 /// A checked request that may be staged.
@@ -257,13 +258,21 @@ struct Checked<'a> {
     inverse: Option<Inverse>,
 }
 
-/// Writes the change and does not commit yet.
+/// A change that is written, and what is still to be recorded of it in its transaction: from then on other writers of the
+/// organization wait.
+struct Staged {
+    tx: Tx,
+    row: ChangeRow,
+    step: Step,
+}
+
+/// Writes the change, and neither records nor commits it yet.
 async fn stage_checked(
     app: &App,
     caller: &Caller,
     asker: Asker,
     checked: Checked<'_>,
-) -> Result<(Tx, ChangeRow), Error> {
+) -> Result<Staged, Error> {
     let Checked { place, adapter, mut request, danger, secrets, inverse } = checked;
     let controller = &place.controller;
     request.also.iter_mut().for_each(|spec| spec.site.clone_from(&place.site_ref));
@@ -314,8 +323,7 @@ async fn stage_checked(
     .map_err(staged_already)?;
     files::named::hold(&mut tx, app, &row).await?;
     let step = Step::new("change.staged", asker.actor).event(CHANGE_STAGED);
-    record(&mut tx, app, &row, &step).await?;
-    Ok((tx, row))
+    Ok(Staged { tx, row, step })
 }
 
 /// The conflict when another process carries out the same step: it has already staged the change.
@@ -331,11 +339,13 @@ fn staged_already(error: heddle_store::Error) -> Error {
     error.into()
 }
 
-/// Commits, and returns the answer to the request.
-async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Result<Response, Error> {
+/// Records and commits the change, and returns the answer to the request.
+async fn answer(app: &App, staged: Staged, creation: Creation) -> Result<Response, Error> {
+    let Staged { mut tx, row, step } = staged;
     let conflicts_with = changes::conflicts(&mut tx, &row).await?;
     let path = format!("/gateway-vpn/changes/{}", row.id);
     let shown = view(row.clone(), Beside { conflicts_with, set: None })?;
+    record(&mut tx, app, &row, &step).await?;
     let response = creation.finish(tx, app, &path, &shown).await?;
     log_staged(&row);
     Ok(response)
