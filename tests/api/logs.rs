@@ -138,7 +138,7 @@ async fn first_lines(api: &Api, query: &str) -> Vec<Value> {
         let body = api.get(&format!("/logs?{query}")).await.expect_status(200).body;
         match body["items"].as_array() {
             Some(items) if !items.is_empty() => return items.clone(),
-            _ => assert!(started.elapsed() < Duration::from_secs(30), "no line comes: {body}"),
+            _ => assert!(started.elapsed() < crate::support::PATIENCE, "no line comes: {body}"),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -190,7 +190,7 @@ async fn a_service_without_its_log_database_goes_on_and_finds_it_later() {
     std::fs::create_dir(&logs).unwrap();
     let started = Instant::now();
     while process.api.get("/logs").await.status != 200 {
-        assert!(started.elapsed() < Duration::from_secs(30), "the log database is not found");
+        assert!(started.elapsed() < crate::support::PATIENCE, "the log database is not found");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let waited = first_lines(&process.api, "search=listening+on").await;
@@ -220,7 +220,7 @@ async fn lines_wait_while_the_log_database_is_away() {
         let id = process.api.post("/controllers", &controller).await.expect_status(201).body["id"].clone();
         let started = Instant::now();
         while process.api.get("/health").await.body["degraded_subsystems"] != json!(["logdb"]) {
-            assert!(started.elapsed() < Duration::from_secs(30), "the log database is missed");
+            assert!(started.elapsed() < crate::support::PATIENCE, "the log database is missed");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         process.api.get("/sites").await.expect_status(200);
@@ -269,7 +269,7 @@ on_both! {
                 assert!(lines["total"].as_i64().unwrap() <= 1, "{lines}");
                 match lines["items"].get(0) {
                     Some(line) => break line.clone(),
-                    None => assert!(started.elapsed() < Duration::from_secs(20), "no line comes"),
+                    None => assert!(started.elapsed() < crate::support::PATIENCE, "no line comes"),
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             };

@@ -11,7 +11,7 @@ use crate::support::{Api, Database, Options, Process, Redis, Socket};
 async fn until_health(api: &Api, degraded: serde_json::Value) {
     let started = Instant::now();
     while api.get("/health").await.body["degraded_subsystems"] != degraded {
-        assert!(started.elapsed() < Duration::from_secs(20), "{}", api.get("/health").await.text);
+        assert!(started.elapsed() < crate::support::PATIENCE, "{}", api.get("/health").await.text);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -146,7 +146,7 @@ on_both! {
         let lab = Lab::start_with(database, |options| options.with("MARKETPLACE_SYNC_MINUTES", "1")).await;
         let began = std::time::Instant::now();
         while offered(&lab.api, "").await.is_empty() {
-            assert!(began.elapsed() < std::time::Duration::from_secs(30), "it is never synced");
+            assert!(began.elapsed() < crate::support::PATIENCE, "it is never synced");
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
         assert_eq!(offered(&lab.api, "").await, ["scripted"]);

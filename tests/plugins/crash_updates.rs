@@ -100,7 +100,7 @@ impl Stored {
             if row.draft_generation.is_some() || row.version == "1.1.0" {
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(30), "no migration begins: {row:?}");
+            assert!(began.elapsed() < crate::support::PATIENCE, "no migration begins: {row:?}");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -37,7 +37,7 @@ async fn storage(api: &Api) -> Value {
 /// What is stored, once it is in the form of this version.
 async fn storage_at(api: &Api, version: &str) -> Value {
     let mut last = Value::Null;
-    for _ in 0..600 {
+    for _ in 0..2_400 {
         last = storage(api).await;
         if last["version"] == version {
             return last;

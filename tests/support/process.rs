@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Api, Database, Options, PASSWORD, environment, heddle_binary};
+use super::{Api, Database, Options, PASSWORD, PATIENCE, environment, heddle_binary};
 
 /// How much of a server's log a failed test shows.
 const LOG_SHOWN_BYTES: usize = 8 << 10;
@@ -79,7 +79,7 @@ impl Process {
 
     async fn wait_ready(&self, folder: &Path) {
         let started = Instant::now();
-        while started.elapsed() < Duration::from_mins(1) {
+        while started.elapsed() < PATIENCE {
             if self.api.try_send("GET", "/health/live", None).await.is_ok_and(|answer| answer.status == 200) {
                 return;
             }

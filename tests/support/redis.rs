@@ -95,7 +95,7 @@ impl Redis {
     fn wait_ready(&self) {
         let started = Instant::now();
         while self.try_call(&["PING"]).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(20), "Redis does not come up");
+            assert!(started.elapsed() < super::PATIENCE, "Redis does not come up");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

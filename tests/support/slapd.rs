@@ -96,7 +96,7 @@ impl Slapd {
         let started = Instant::now();
         for port in [self.port, self.tls_port] {
             while TcpStream::connect(("127.0.0.1", port)).is_err() {
-                assert!(started.elapsed() < Duration::from_secs(20), "the directory does not come up");
+                assert!(started.elapsed() < super::PATIENCE, "the directory does not come up");
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

@@ -163,7 +163,7 @@ impl Smtp {
                 assert_eq!(mails.len(), number, "no more mails came than were expected");
                 return mails.pop().expect("one was expected");
             }
-            assert!(started.elapsed() < Duration::from_secs(20), "{} of {number} mails came", mails.len());
+            assert!(started.elapsed() < super::PATIENCE, "{} of {number} mails came", mails.len());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -177,7 +177,7 @@ impl Smtp {
     fn wait_ready(&self) {
         let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(30), "the mail server does not come up");
+            assert!(started.elapsed() < super::PATIENCE, "the mail server does not come up");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

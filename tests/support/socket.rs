@@ -9,10 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use super::Api;
-
-/// The longest silence.
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::{Api, PATIENCE};
 
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,

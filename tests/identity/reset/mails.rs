@@ -199,7 +199,7 @@ on_both! {
             if let Some((_, rest)) = text.split_once(&mark) {
                 break rest[..43].to_owned();
             }
-            assert!(started.elapsed() < Duration::from_secs(20), "the link is in the log");
+            assert!(started.elapsed() < crate::support::PATIENCE, "the link is in the log");
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
         reset(&server.nobody(), &token, NEW).await.expect_status(204);
