@@ -4,7 +4,7 @@ use heddle_core::change::{
     ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, HoleValues, Operation, OutcomeState, Plan,
     StagedVia,
 };
-use heddle_core::redact::mask;
+use heddle_core::redact::{mask, may_need_mask};
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
 use heddle_kernel::http::conditional::{Tag, Tagged};
 use heddle_kernel::http::error::Error;
@@ -174,7 +174,11 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
     })
 }
 
+/// Masks secrets in a plan. Most plans have none, which their text shows sooner than a walk through their values.
 pub(super) fn masked_plan(plan: Plan) -> Result<Plan, Error> {
+    if !may_need_mask(&serde_json::to_string(&plan).map_err(Error::internal)?) {
+        return Ok(plan);
+    }
     let mut value = serde_json::to_value(plan).map_err(Error::internal)?;
     mask(&mut value);
     serde_json::from_value(value).map_err(Error::internal)

@@ -67,13 +67,22 @@ pub fn mask(value: &mut Value) {
     }
 }
 
+/// How a PEM block begins.
+const PEM: &str = "-----BEGIN ";
+
+/// Whether [`mask`] would change anything of the value that this JSON text is of, or of the names of its fields.
+pub fn may_need_mask(json: &str) -> bool {
+    // Neither has a character that JSON escapes.
+    json.contains(REFERENCE) || json.contains(PEM)
+}
+
 /// Masks references to secrets and PEM blocks inside a text.
 ///
 /// One pass: what is before a reference is copied once and never looked at again. That is enough, because what is put in
 /// its place can begin no other one, and no reference reaches into the next: its digits are not how one begins.
 pub fn mask_text(text: &mut String) {
     work::count(text.len());
-    if text.contains("-----BEGIN ") {
+    if text.contains(PEM) {
         MASK.clone_into(text);
         return;
     }
@@ -130,6 +139,25 @@ mod tests {
         let mut value = json!({"password": reference, "line": format!("psk={reference};{reference}")});
         mask(&mut value);
         assert_eq!(value, json!({"password": "***", "line": "psk=***;***"}));
+    }
+
+    #[test]
+    fn the_text_of_a_value_shows_whether_anything_of_it_is_masked() {
+        let reference = format!("{REFERENCE}{}", "0".repeat(REFERENCE_DIGITS));
+        let texts = [
+            reference.as_str(),
+            "-----BEGIN X-----\n\"",
+            "psk=hdl-secret:",
+            "plain \"hdl-secret\"",
+            "-----BEGIN",
+            "",
+        ];
+        for text in texts {
+            let value = json!({ "deep": [{ "body": text }] });
+            let mut masked = value.clone();
+            mask(&mut masked);
+            assert_eq!(may_need_mask(&value.to_string()), masked != value, "{value}");
+        }
     }
 
     #[test]

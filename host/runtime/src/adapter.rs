@@ -594,6 +594,9 @@ fn time_of_files(call: &NativeCall) -> Duration {
 
 /// The secrets whose references occur in a plan.
 fn referred(plan: &AdapterPlan, known: &SecretBook) -> SecretBook {
+    if known.entries.is_empty() {
+        return SecretBook::default();
+    }
     let mut texts: Vec<String> =
         plan.native.iter().filter_map(|call| call.body.as_ref()).map(ToString::to_string).collect();
     texts.extend(plan.native.iter().filter_map(|call| call.form.as_ref()).flatten().map(|(_, v)| v.clone()));

@@ -5,8 +5,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heddle_store::object::Revised;
-use serde::Serialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -42,11 +44,15 @@ impl Tag {
     /// Returns the tag of the object as it is shown, without these fields. For objects that are reviewed as they are
     /// shown.
     pub fn of_shown<T: Serialize>(object: &T, but: &[&str]) -> Result<Self, Error> {
-        let mut shown = serde_json::to_value(object).map_err(Error::internal)?;
-        if let Some(fields) = shown.as_object_mut() {
-            fields.retain(|name, _| !but.contains(&name.as_str()));
-        }
-        Ok(Self::of_parts([shown.to_string().as_bytes()]))
+        let text = json(object)?;
+        // Only the outermost fields are looked at: an object such as a plan has hundreds of values.
+        let Ok(Fields(fields)) = serde_json::from_str(&text) else {
+            return Ok(Self::of_parts([text.as_bytes()]));
+        };
+        let kept = fields.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+        let kept: Vec<String> =
+            kept.map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
+        Ok(Self::of_parts([format!("{{{}}}", kept.join(",")).as_bytes()]))
     }
 
     /// Returns the tag that was stored with an answer; `None` where it had none.
@@ -56,6 +62,33 @@ impl Tag {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// The fields of a JSON object in their order, each with the text of its value.
+struct Fields<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'t> Deserialize<'t> for Fields<'t> {
+    fn deserialize<D: Deserializer<'t>>(text: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'t> Visitor<'t> for InOrder {
+            type Value = Fields<'t>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'t>>(self, mut map: M) -> Result<Fields<'t>, M::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        text.deserialize_map(InOrder)
     }
 }
 
@@ -195,5 +228,17 @@ mod tests {
         };
         assert_eq!(shown("a", "pending"), shown("a", "applied"));
         assert_ne!(shown("a", "pending"), shown("b", "pending"));
+    }
+
+    #[test]
+    fn a_tag_of_what_is_shown_is_that_of_its_text_without_the_fields() {
+        let deep =
+            json!({ "z": [1, 2.5, "a \"quoted\" status"], "status": { "status": null }, "ü": "\u{1}" });
+        let shown = json!({ "status": "pending", "deep": deep, "a\"b": 1, "last": [] });
+        let kept = json!({ "deep": deep, "a\"b": 1, "last": [] });
+        let expected = |text: String| Tag::of_parts([text.as_bytes()]);
+        assert_eq!(Tag::of_shown(&shown, &["status"]).unwrap(), expected(kept.to_string()));
+        assert_eq!(Tag::of_shown(&json!({ "status": 1 }), &["status"]).unwrap(), expected("{}".to_owned()));
+        assert_eq!(Tag::of_shown(&["status"], &["status"]).unwrap(), expected("[\"status\"]".to_owned()));
     }
 }
