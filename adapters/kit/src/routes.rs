@@ -48,6 +48,16 @@ impl Routes {
         self.same.insert(route.into(), (Some(Access::Write), why.to_owned()));
     }
 
+    /// Another call tells the same as this read, for this reason.
+    pub fn same_read(&mut self, route: impl Into<String>, why: &str) {
+        self.same.insert(route.into(), (Some(Access::Read), why.to_owned()));
+    }
+
+    /// Whether a feature sends this route.
+    pub fn is_written(&self, route: &str) -> bool {
+        self.writes.contains(route)
+    }
+
     /// Takes routes that other calls make needless. `known` finds a route of an overlay among the facts.
     pub fn take_same(
         &mut self,

@@ -160,6 +160,7 @@ impl Drafts<'_> {
             asked: BTreeSet::new(),
             danger,
             act: Some(act),
+            lost: Content::new(),
             beside: Beside::default(),
         });
         Ok(step)

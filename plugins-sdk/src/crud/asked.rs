@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::binding::{FieldType, KindBinding};
+use super::binding::{Field, FieldType, KindBinding};
 use super::field::{self, Content, encode, plain};
 use super::model::WithField;
 use super::properties;
@@ -65,6 +65,48 @@ pub(crate) fn refuse_create_only(
     let Some((name, _)) = asked.iter().find(is_other) else { return Ok(()) };
     let message = format!("'{name}' of a {} is only set when it is created", binding.noun);
     Err(fault::invalid(message).with(name, "only a new object takes it"))
+}
+
+/// Whether an object has what a field is kept with.
+fn is_kept(field: &Field, content: &Content) -> bool {
+    let value = |name: &String| content.get(name).unwrap_or(&Value::Null);
+    field.kept_with.iter().all(|(name, wanted)| wanted.is_met(value(name)))
+}
+
+/// Values that the vendor takes away with the write of what is asked, and that nobody asked it to: those that it kept, and
+/// those of which it has made something else. What is never answered counts as there where it is kept.
+pub(crate) fn lost(binding: &KindBinding, before: &Content, asked: &Content) -> Content {
+    let mut after = before.clone();
+    after.extend(asked.clone());
+    let is_there = |name: &String, field: &Field| {
+        let is_shown = || before.get(name).is_some_and(|value| !field::equal(field, &Value::Null, value));
+        if field.unread { is_kept(field, before) } else { is_shown() }
+    };
+    let mut out = Content::new();
+    loop {
+        let all = binding.fields.iter().filter(|(name, field)| {
+            let is_open = !asked.contains_key(*name) && !out.contains_key(*name);
+            is_open && is_there(name, field) && !is_kept(field, &after)
+        });
+        let new: Vec<String> = all.map(|(name, _)| name.clone()).collect();
+        if new.is_empty() {
+            return out;
+        }
+        // What is gone may be what others are kept with.
+        for name in new {
+            after.insert(name.clone(), Value::Null);
+            out.insert(name.clone(), before.get(&name).cloned().unwrap_or_default());
+        }
+    }
+}
+
+/// Those of the lost values that were kept until now: a write that brings back what they were kept with brings them back.
+pub(crate) fn kept<'l>(
+    binding: &KindBinding,
+    before: &Content,
+    lost: &'l Content,
+) -> impl Iterator<Item = (&'l String, &'l Value)> {
+    lost.iter().filter(|(name, _)| binding.fields.get(*name).is_some_and(|field| is_kept(field, before)))
 }
 
 /// Whether an object has the value that a payload asks for. What is never answered is not known to be there.

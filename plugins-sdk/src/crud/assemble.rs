@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::asked;
 use super::binding::{FeatureBinding, FieldType, KindBinding};
 use super::calls::{Planned, Writer, Writing};
 use super::facts::Facts;
@@ -88,10 +89,13 @@ impl Drafts<'_> {
         changes: &[Change],
     ) -> Result<ChangePlan, Fault> {
         let inverse = self.inverse(changes);
+        let has_number = |draft: &Draft| self.features[&draft.feature].has_id_as_number();
+        let numbers: Vec<bool> = self.all.iter().map(has_number).collect();
         let lists = self.lists();
         let mut parts: Vec<Part> = self.all.iter().filter_map(|draft| self.part(draft, &lists)).collect();
         for (at, part) in parts.iter_mut().enumerate() {
             part.is_answered = holes.is_answered(at);
+            part.is_number = numbers.get(at) == Some(&true);
         }
         let mut warnings = facts.warnings;
         if planned.is_empty() {
@@ -212,12 +216,14 @@ impl Drafts<'_> {
             let operation = match (&draft.before, &draft.after) {
                 (None, None) => continue,
                 (None, Some(_)) => feature.delete.as_ref().map(|_| Operation::Delete)?,
+                // Another object without a name could not be told from it.
+                (Some(_), None) if kind.key_or_id && payload.values().all(Value::is_null) => return None,
                 (Some(before), None) => {
                     let known = before.iter().filter(|(_, value)| !value.is_null());
                     payload.extend(known.map(|(name, value)| (name.clone(), value.clone())));
                     feature.create.as_ref().map(|_| Operation::Create)?
                 }
-                (Some(_), Some(_)) => {
+                (Some(before), Some(_)) => {
                     let touched = draft.touched(kind);
                     if touched.is_empty() {
                         continue;
@@ -230,7 +236,12 @@ impl Drafts<'_> {
                         let before = if is_of_parts(&name) { completed(&before, &after) } else { before };
                         (name, before)
                     };
+                    let lost = asked::kept(kind, before, &draft.lost);
+                    payload.extend(lost.map(|(name, value)| (name.clone(), value.clone())));
                     payload.extend(touched.into_iter().map(back));
+                    if kind.key_or_id {
+                        by_id(kind, draft, &mut payload);
+                    }
                     Operation::Update
                 }
             };
@@ -261,6 +272,16 @@ impl Drafts<'_> {
             back.insert(from.clone(), draft.before.as_ref()?.get(field)?.clone());
         }
         Some(back)
+    }
+}
+
+/// Names an object without a natural key by what stands for it.
+fn by_id(kind: &KindBinding, draft: &Draft, payload: &mut Map<String, Value>) {
+    let first = kind.key.first().zip(draft.key.first());
+    if let Some((name, id)) =
+        first.filter(|_| kind.key.iter().all(|name| payload.get(name).is_none_or(Value::is_null)))
+    {
+        payload.insert(name.clone(), Value::from(id.clone()));
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::binding::{
     Action, Activation, Cancel, FeatureBinding, Field, FieldType, KindBinding, NewId, Revision, Sends, Verb,
 };
-use super::field::{Content, encode, plain, put};
+use super::field::{Content, encode, is_none, plain, put};
 use super::holes::Holes;
 use super::part::Draft;
 use super::path::{filled, filled_with, with_query};
@@ -77,11 +77,9 @@ impl Writer<'_> {
                     _ => call(wire.path.clone()).with_form(params),
                 }
             }
-            (Encoding::Json, Verb::Delete) if wire.fields.is_empty() && wire.with.is_empty() => {
-                call(wire.path.clone())
-            }
+            (_, Verb::Delete) if wire.fields.is_empty() && wire.with.is_empty() => call(wire.path.clone()),
             // A device that reads JSON wants some, even where it needs none.
-            (Encoding::Json, _) => call(wire.path.clone()).with_json(&json_body(&wire)),
+            (encoding, _) => call(wire.path.clone()).with_json(&json_body(&wire, encoding)),
         };
         // Each call names the state that it leads to; only those of `apply` and `abort` are never sent twice in any case.
         if matches!(stage, Stage::Apply | Stage::Abort) { call } else { call.repeatable() }
@@ -131,7 +129,8 @@ impl Writer<'_> {
         let create = of.feature.create.as_ref().ok_or_else(|| lacking(kind, "created"))?;
         let values = to.iter().filter(|(name, value)| {
             if stage == Stage::Apply {
-                return draft.asked.contains(*name) && !(kind.sparse && value.is_null());
+                let is_none = kind.fields.get(*name).is_some_and(|field| is_none(field, value));
+                return draft.asked.contains(*name) && !(kind.sparse && is_none);
             }
             let default = of.template.and_then(|template| template.get(*name));
             // What is empty is only told where it would not be empty by itself.
@@ -197,6 +196,8 @@ impl Writer<'_> {
         let is_sent = |name: &String, value: &Value, field: &Field| match field {
             field if field.create_only => false,
             field if field.unread => touched.contains_key(name) && !value.is_null(),
+            // What the write took away does not come back by itself.
+            _ if stage == Stage::Restore && draft.lost.contains_key(name) => true,
             field => update.sends == Sends::Whole || field.always || touched.contains_key(name),
         };
         let is_cleared = |value: &Value| update.clear.is_some() && value.is_null();
@@ -212,7 +213,13 @@ impl Writer<'_> {
                 && !is_left_out(name, value)
         });
         let (cleared, kept): (Vec<_>, Vec<_>) = known.partition(|(_, value)| is_cleared(value));
+        let is_emptied = |(name, value): &(&String, &Value)| {
+            update.clear_mark.is_some() && kind.fields.get(*name).is_some_and(|field| is_none(field, value))
+        };
+        let (emptied, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_emptied);
         let mut fields = encoded(kind, kept.into_iter());
+        let mark = update.clear_mark.as_deref().unwrap_or_default();
+        fields.extend(emptied.iter().map(|(name, _)| (format!("{mark}{}", kind.place(name)), json!(""))));
         let cleared: Vec<&str> = cleared
             .into_iter()
             .filter(|(name, _)| touched.contains_key(*name))
@@ -358,10 +365,13 @@ fn encoded<'a>(
         .collect()
 }
 
-fn json_body(wire: &Wire<'_>) -> Value {
+fn json_body(wire: &Wire<'_>, encoding: Encoding) -> Value {
     let mut fields = Map::new();
     for (place, value) in &wire.fields {
-        put(&mut fields, place, value.clone());
+        match encoding {
+            Encoding::FlatJson => drop(fields.insert(place.clone(), value.clone())),
+            Encoding::Json | Encoding::Form => put(&mut fields, place, value.clone()),
+        }
     }
     // Constants stand where the fields do.
     fields.extend(wire.with.clone());

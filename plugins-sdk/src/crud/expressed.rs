@@ -241,7 +241,13 @@ impl<'a> Asking<'a> {
             let value = known.get(name).or_else(|| at(listed, own.place(name)))?;
             Some((name.clone(), value.clone()))
         });
-        Ok(of_parents.chain(of_own).collect())
+        let is_known = |(_, value): &(String, Value)| !value.is_null();
+        let mut names: Map<String, Value> = of_parents.chain(of_own).filter(is_known).collect();
+        let id = own.list.as_ref().and_then(|list| at(listed, list.id.as_deref()?));
+        if let (true, true, Some(first), Some(id)) = (own.key_or_id, names.is_empty(), own.key.first(), id) {
+            names.insert(first.clone(), id.clone());
+        }
+        Ok(names)
     }
 
     fn not_there(&self) -> Fault {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::binding::{Field, FieldType, KindBinding};
 use super::properties;
+use super::units;
 
 /// The fields of an object by the payload's names, in the payload's form. A field that the device does not know is
 /// absent; one without a value is `null`.
@@ -72,8 +73,24 @@ fn parts(field: &Field, text: &str) -> Vec<String> {
         .collect()
 }
 
+/// What stands in a payload for a negation.
+const NOT: &str = "not";
+
+/// The value that a negation of a payload is about.
+fn negated<'v>(field: &Field, value: &'v Value) -> Option<&'v Value> {
+    value.as_object().filter(|_| field.negated)?.get(NOT)
+}
+
 /// The payload's form of a value that the device answered.
 pub fn decode(field: &Field, value: &Value) -> Value {
+    let rest = value.as_str().filter(|_| field.negated).and_then(|text| text.trim().strip_prefix('!'));
+    match rest {
+        Some(rest) => json!({ NOT: decoded(field, &json!(rest)) }),
+        None => decoded(field, value),
+    }
+}
+
+fn decoded(field: &Field, value: &Value) -> Value {
     if field.kind == FieldType::Json {
         return value.clone();
     }
@@ -87,22 +104,47 @@ pub fn decode(field: &Field, value: &Value) -> Value {
         Value::Object(_) | Value::Array(_) => selected(field, value).into_iter().next().unwrap_or_default(),
         other => plain(other),
     };
+    if field.kind == FieldType::Mark {
+        return json!(!value.is_null() && !units::is_no(&text));
+    }
     if text.is_empty() {
         return Value::Null;
     }
     match field.kind {
         FieldType::Properties => properties::parse(field, &text),
+        kind => single(kind, &text),
+    }
+}
+
+/// One value that is no list.
+fn single(kind: FieldType, text: &str) -> Value {
+    match kind {
         FieldType::Flag => json!(text == "1"),
+        FieldType::Bool => units::truth(text).map_or_else(|| json!(text), |is_on| json!(is_on)),
         FieldType::Number => text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)),
-        FieldType::Text | FieldType::Secret | FieldType::List | FieldType::Json | FieldType::File => {
-            json!(text)
-        }
+        FieldType::Size => units::size(text).map_or_else(|| json!(text), |number| json!(number)),
+        FieldType::Duration => units::seconds(text).map_or_else(|| json!(text), units::number),
+        _ => json!(text),
     }
 }
 
 /// The one form that equal values of a payload share.
 pub fn normal(field: &Field, value: &Value) -> Value {
+    if let Some(value) = negated(field, value) {
+        return json!({ NOT: normal(field, value) });
+    }
     match value {
+        // What people write with a unit means the same.
+        Value::String(text)
+            if matches!(field.kind, FieldType::Size | FieldType::Duration) && !text.is_empty() =>
+        {
+            single(field.kind, text.trim())
+        }
+        Value::Null if field.kind == FieldType::Mark => json!(false),
+        Value::Array(items) if field.kind == FieldType::List && field.items != FieldType::Text => {
+            let items: Vec<Value> = items.iter().map(|item| single(field.items, &plain(item))).collect();
+            if items.is_empty() { Value::Null } else { Value::Array(items) }
+        }
         Value::String(text) if text.is_empty() && field.kind != FieldType::Json => Value::Null,
         Value::Array(items) if field.kind == FieldType::List => {
             let mut texts: Vec<String> = items.iter().map(plain).collect();
@@ -118,16 +160,29 @@ pub fn normal(field: &Field, value: &Value) -> Value {
 
 /// The vendor's form of a value of a payload.
 pub fn encode(field: &Field, value: &Value) -> Value {
+    if let Some(value) = negated(field, value) {
+        return json!(format!("!{}", plain(&encode(field, value))));
+    }
     match value {
+        Value::Bool(_) if field.kind == FieldType::Mark => json!(""),
+        Value::Bool(_) | Value::Number(_) if field.kind != FieldType::Json => {
+            json!(units::written(field.kind, value))
+        }
         other if field.kind == FieldType::Json && field.merge => without_nulls(other),
         other if matches!(field.kind, FieldType::Json | FieldType::File) => other.clone(),
         Value::Object(parts) if field.kind == FieldType::Properties => json!(properties::print(field, parts)),
         Value::Array(items) => {
-            json!(items.iter().map(plain).collect::<Vec<_>>().join(&field.separator))
+            let texts: Vec<String> = items.iter().map(|item| units::written(field.items, item)).collect();
+            json!(texts.join(&field.separator))
         }
         Value::String(text) => json!(text),
         other => json!(plain(other)),
     }
+}
+
+/// Whether a value is none to the vendor, and cannot be written as one.
+pub(crate) fn is_none(field: &Field, value: &Value) -> bool {
+    value.is_null() || (field.kind == FieldType::Mark && value == &json!(false))
 }
 
 /// The names of an object that were taken away, left out.

@@ -12,7 +12,7 @@ use crate::{Hole, NativeCall};
 
 const BEGIN: &str = "{{hole.";
 /// What an id that the device chooses may be.
-const ID: &str = "[A-Za-z0-9_.:@~/ -]{1,200}";
+const ID: &str = "[A-Za-z0-9_.:@~*/ -]{1,200}";
 /// Stands for the id of an object that never came to be, or is gone, where a restore would take it away: the device has
 /// none of this id, and what was the position of the object is another one's by now.
 pub(crate) const ABSENT: &str = "no-such-object";

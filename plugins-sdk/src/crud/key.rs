@@ -12,7 +12,11 @@ pub(crate) type Key = Vec<(String, Option<String>)>;
 pub(crate) fn texts(binding: &KindBinding, payload: &Value) -> Vec<String> {
     let text = |name: &String| {
         let value = payload.get(name).cloned().unwrap_or_default();
-        let value = binding.fields.get(name).map_or(value.clone(), |field| field::normal(field, &value));
+        let value = binding.fields.get(name).map_or(value.clone(), |field| {
+            let value = field::normal(field, &value);
+            // What is left out is what the vendor fills in.
+            if value.is_null() { field.default.clone().unwrap_or_default() } else { value }
+        });
         match &value {
             Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
             other => plain(other),
@@ -38,6 +42,7 @@ pub(crate) fn parts(binding: &KindBinding, object: &Value) -> Key {
         };
         let found = at(object, place);
         let value = found.map(|value| field::decode(field, value)).unwrap_or_default();
+        let value = if value.is_null() { field.default.clone().unwrap_or_default() } else { value };
         let text = match &value {
             Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
             // As the vendor writes it: a flag is a digit there.
@@ -49,7 +54,15 @@ pub(crate) fn parts(binding: &KindBinding, object: &Value) -> Key {
         };
         (text, label.map(plain).filter(|label| !label.is_empty()))
     };
-    binding.key.iter().map(part).collect()
+    let mut parts: Key = binding.key.iter().map(part).collect();
+    let id = binding.list.as_ref().and_then(|list| at(object, list.id.as_deref()?));
+    if binding.key_or_id
+        && parts.iter().all(|(text, _)| text.is_empty())
+        && let (Some((first, _)), Some(id)) = (parts.first_mut(), id)
+    {
+        *first = plain(id);
+    }
+    parts
 }
 
 /// Whether a natural key in parts is the one that a payload or a plan names.

@@ -29,6 +29,7 @@ mod key;
 mod model;
 mod modelled;
 mod names;
+mod needed;
 mod objects;
 mod part;
 mod path;
@@ -44,6 +45,7 @@ mod state;
 mod taken;
 mod token;
 mod told;
+mod units;
 
 use std::collections::BTreeMap;
 
@@ -61,6 +63,7 @@ pub use path::escaped;
 pub use plan::plan;
 pub use stages::{judge, ready};
 pub use taken::{mac, rfc3339};
+pub use units::seconds;
 
 /// Parameters of paths, by name.
 pub type Place = BTreeMap<String, String>;
@@ -94,6 +97,8 @@ pub enum Written {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Json,
+    /// JSON of one level: a dot is part of a name.
+    FlatJson,
     /// `application/x-www-form-urlencoded`; a DELETE has its parameters in the query.
     Form,
 }

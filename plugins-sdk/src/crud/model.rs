@@ -271,29 +271,6 @@ impl<'h> Model<'h> {
     pub(crate) fn remove(&mut self, list: usize, at: usize) {
         self.lists[list].entries.remove(at);
     }
-
-    /// Names of the objects whose field names an id.
-    pub(crate) fn dependents(
-        &mut self,
-        list: usize,
-        (kind, name): (&str, &str),
-        id: &str,
-    ) -> Result<Vec<String>, Fault> {
-        let other = self.beside(list, kind)?.ok_or_else(|| {
-            fault::unsupported(format!(
-                "objects of kind '{kind}' have parents of their own and are not looked through"
-            ))
-        })?;
-        let mut out = Vec::new();
-        for at in 0..self.lists[other].entries.len() {
-            if self.lists[other].entries[at].is_writable
-                && self.read(other, at)?.get(name).is_some_and(|value| names(value, id))
-            {
-                out.push(self.lists[other].entries[at].name.clone());
-            }
-        }
-        Ok(out)
-    }
 }
 
 /// Whether a value is an id, or a list that has it.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Place;
+use super::asked;
 use super::binding::{Field, FieldType, KindBinding};
 use super::field::{self, Content, completed, equal, to_json};
 use super::holes;
@@ -35,6 +36,8 @@ pub(crate) struct Draft {
     pub(crate) after: Option<Content>,
     /// Fields that the changes name.
     pub(crate) asked: BTreeSet<String>,
+    /// What the vendor takes away with what is asked, as it was before.
+    pub(crate) lost: Content,
     /// What values of payloads raise the danger to.
     pub(crate) danger: Danger,
     /// The call of an action that leads to this, and the one that takes it back.
@@ -76,6 +79,7 @@ pub(crate) struct Act {
 
 /// The same as later calls need it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of an object in a plan")]
 pub(crate) struct Part {
     /// Its list among those of the token.
     pub(crate) list: usize,
@@ -97,10 +101,16 @@ pub(crate) struct Part {
     /// The answer to its call gives its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_answered: bool,
+    /// Bodies have its id as a number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_number: bool,
     /// Digest of the whole object before; empty where only what is touched counts.
     pub(crate) whole: String,
     /// Digest of what the plan leaves alone of it.
     pub(crate) rest: String,
+    /// Fields that the vendor takes away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lost: Vec<String>,
     /// Touched fields, before and after.
     pub(crate) touched: BTreeMap<String, (Value, Value)>,
     /// What earlier calls of the plan make of touched fields in between.
@@ -131,11 +141,11 @@ fn whole(content: Option<&Content>) -> String {
     content.map(|content| digest(&to_json(content))).unwrap_or_default()
 }
 
-fn rest(content: Option<&Content>, touched: &BTreeMap<String, (Value, Value)>) -> String {
+fn rest(content: Option<&Content>, touched: &BTreeMap<String, (Value, Value)>, lost: &[String]) -> String {
     let Some(content) = content else { return String::new() };
     let left: Content = content
         .iter()
-        .filter(|(name, _)| !touched.contains_key(*name))
+        .filter(|(name, _)| !touched.contains_key(*name) && !lost.contains(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     digest(&to_json(&left))
@@ -163,7 +173,7 @@ impl Draft {
         asked.collect()
     }
 
-    /// Whether the plan replaces or removes a value of a field that no answer shows: nothing can write it back.
+    /// Whether the plan replaces or removes a value that nothing can write back, as no answer shows it.
     pub(crate) fn loses_unread(&self, binding: &KindBinding) -> bool {
         self.loses(binding, |field| field.unread)
     }
@@ -175,10 +185,16 @@ impl Draft {
 
     fn loses(&self, binding: &KindBinding, is_meant: fn(&Field) -> bool) -> bool {
         let Some(before) = &self.before else { return false };
+        // An update cannot give it back.
+        let is_fixed = |name: &String| binding.fields.get(name).is_some_and(|field| field.create_only);
+        if asked::kept(binding, before, &self.lost).any(|(name, _)| is_fixed(name)) {
+            return true;
+        }
         let touched = self.touched(binding);
         let mut meant = binding.fields.iter().filter(|(_, field)| is_meant(field));
         meant.any(|(name, field)| {
-            let is_written = self.after.is_none() || touched.contains_key(name);
+            let is_written =
+                self.after.is_none() || touched.contains_key(name) || self.lost.contains_key(name);
             let had_one = field.unread || before.get(name).is_some_and(|value| !value.is_null());
             is_written && had_one
         })
@@ -188,7 +204,8 @@ impl Draft {
         let mut touched = self.touched(binding);
         let own = self.place.iter().filter(|(name, value)| list_place.get(*name) != Some(value));
         let is_whole = !self.beside.is_partial && !self.beside.is_made;
-        let rest = if is_whole { rest(self.before.as_ref(), &touched) } else { String::new() };
+        let gone: Vec<String> = self.lost.keys().cloned().collect();
+        let rest = if is_whole { rest(self.before.as_ref(), &touched, &gone) } else { String::new() };
         if self.act.as_ref().is_some_and(|act| !act.is_due) {
             // It counts that this is so already.
             let value = |of: &Option<Content>, name: &String| of.as_ref()?.get(name).cloned();
@@ -210,9 +227,11 @@ impl Draft {
             is_made: self.beside.is_made,
             is_gone: self.beside.is_gone,
             is_answered: false,
+            is_number: false,
             between: self.beside.between.clone(),
             whole: if is_whole { whole(self.before.as_ref()) } else { String::new() },
             rest,
+            lost: gone,
             touched,
         }
     }
@@ -253,7 +272,7 @@ impl Part {
         self.is_there == (true, true)
             && !self.rest.is_empty()
             && now.is_some()
-            && self.rest != rest(now, &self.touched)
+            && self.rest != rest(now, &self.touched, &self.lost)
     }
 
     fn holds(

@@ -47,7 +47,12 @@ pub(crate) fn filled_json(value: &Value, place: &Place, id: &str) -> Value {
 
 /// The constants of a body, filled in.
 pub(crate) fn filled_with(with: &Map<String, Value>, place: &Place, id: &str) -> Map<String, Value> {
-    with.iter().map(|(name, value)| (name.clone(), filled_json(value, place, id))).collect()
+    let optional = |value: &Value| value.as_str()?.strip_prefix('{')?.strip_suffix("?}").map(str::to_owned);
+    let one = |(name, value): (&String, &Value)| match optional(value) {
+        Some(known) => Some((name.clone(), Value::from(place.get(&known)?.clone()))),
+        None => Some((name.clone(), filled_json(value, place, id))),
+    };
+    with.iter().filter_map(one).collect()
 }
 
 fn put_in(path: &str, place: &Place, id: &str, written: &dyn Fn(&str) -> String) -> String {
@@ -107,6 +112,16 @@ mod tests {
         let filled = serde_json::json!({ "id": "a/b", "ports": [7, { "name": "p 7" }], "on": true });
         assert_eq!(filled_json(&with, &place, "a/b"), filled);
         assert_eq!(filled_json(&Value::from("{id#}"), &place, "{{hole.id_0}}"), "{{hole.id_0}}");
+    }
+
+    #[test]
+    fn constant_of_which_nothing_is_known_may_be_left_out() {
+        let with = serde_json::json!({ "numbers": "{id}", "destination": "{next?}" });
+        let with = with.as_object().unwrap();
+        let filled = |place: Place| Value::Object(filled_with(with, &place, "*1"));
+        let known = Place::from([("next".to_owned(), "*2".to_owned())]);
+        assert_eq!(filled(known), serde_json::json!({ "numbers": "*1", "destination": "*2" }));
+        assert_eq!(filled(Place::new()), serde_json::json!({ "numbers": "*1" }));
     }
 
     #[test]

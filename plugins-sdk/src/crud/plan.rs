@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::asked::{id_of_field, is_there, lay_over, refuse_create_only, refuse_unknown};
+use super::asked::{self, id_of_field, is_there, lay_over, refuse_create_only, refuse_unknown};
 use super::binding::{FeatureBinding, KindBinding, NewId, Shape, operation_word};
 use super::field::{self, Content, plain};
 use super::model::{Model, WithField};
@@ -230,6 +230,12 @@ impl Drafts<'_> {
         }
         let mut after = before.clone();
         after.extend(asked.clone());
+        let lost = asked::lost(binding, &before, &asked);
+        for (name, _) in asked::kept(binding, &before, &lost) {
+            if let Some(value) = after.get_mut(name) {
+                *value = Value::Null;
+            }
+        }
         let noun = &binding.noun;
         let summary = if *noun == named.name {
             format!("update {noun}")
@@ -257,18 +263,7 @@ impl Drafts<'_> {
         };
         let before = self.model.read(list, at)?;
         let named = self.named(list, at, key)?;
-        for dependent in &delete.takes {
-            let own = self.model.dependents(list, (&dependent.kind, &dependent.field), &named.id)?;
-            if !own.is_empty() {
-                let message = format!(
-                    "the device would delete with {noun} '{}' what belongs to it ({}): {}; delete that first",
-                    named.name,
-                    dependent.kind,
-                    own.join(", ")
-                );
-                return Err(fault::invalid(message).with_code("in-use"));
-            }
-        }
+        self.refuse_needed((list, at), &delete, &named)?;
         // What a new object has is needed to write this one back.
         self.model.template(list)?;
         self.model.remove(list, at);

@@ -172,8 +172,21 @@ fn rows_of(binding: &KindBinding, route: &ListRoute, answer: &Value, place: &Pla
     let mark = if route.page.is_some() { digest(&Value::Array(rows.clone())) } else { [0; 32] };
     let id_of = |row: &Value| route.id.as_deref().and_then(|id| at(row, id)).map(plain).unwrap_or_default();
     let one = |value: Value| Row { id: id_of(&value), place: own_place(binding, place, &value), value };
+    let rows = numbered(route, rows);
     let rows = rows.into_iter().filter(|row| has(row, &route.only, place)).map(one).collect();
     Ok(Found { rows, answered, total, mark })
+}
+
+/// The rows, each with the id of the one behind it where the order counts.
+fn numbered(route: &ListRoute, mut rows: Vec<Value>) -> Vec<Value> {
+    let (Some(behind), Some(id)) = (&route.behind, &route.id) else { return rows };
+    let ids: Vec<Option<Value>> = rows.iter().skip(1).map(|row| at(row, id).cloned()).collect();
+    for (row, next) in rows.iter_mut().zip(ids) {
+        if let (Value::Object(fields), Some(next)) = (row, next) {
+            fields.insert(behind.clone(), next);
+        }
+    }
+    rows
 }
 
 /// The parameters of one object's paths.
@@ -252,7 +265,12 @@ pub(crate) fn each(
 
 /// Whether a row can be written.
 pub(crate) fn is_writable(binding: &KindBinding, row: &Row) -> bool {
-    match binding.list.as_ref().and_then(|list| list.writable) {
+    let list = binding.list.as_ref();
+    let is_fixed = |(place, value): (&String, &Value)| at(&row.value, place) == Some(value);
+    if list.is_some_and(|list| list.fixed.iter().any(is_fixed)) {
+        return false;
+    }
+    match list.and_then(|list| list.writable) {
         Some(IdForm::Uuid) => is_uuid(&row.id),
         None => !row.id.is_empty(),
     }
@@ -330,6 +348,10 @@ fn opened(
         // What is only read may be a list.
         Some(found) if found.is_object() || binding.shape == Shape::Answer => Ok(Some(found.clone())),
         Some(found) if is_nothing(found) => Ok(None),
+        // Some devices answer settings as a list of one.
+        Some(Value::Array(one)) if binding.shape == Shape::Object && one.len() == 1 && one[0].is_object() => {
+            Ok(Some(one[0].clone()))
+        }
         None if is_nothing(&answer) || answer.is_object() => Ok(None),
         _ => Err(fault::generic(format!("the device answered something else than a {}", binding.noun))),
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::asked;
 use super::binding::worse;
 use super::field::Content;
 use super::model::names;
@@ -25,6 +26,11 @@ impl Drafts<'_> {
         let drafts = self.of_object(list, &named.id);
         self.refuse_moved(&drafts)?;
         let was_there = before.is_some();
+        let binding = &self.model.lists[list].binding;
+        let lost = match (&before, &after) {
+            (Some(before), Some(_)) => asked::lost(binding, before, &asked),
+            _ => Content::new(),
+        };
         let same = self.same_call(&drafts, (&change.feature, &asked), (was_there, after.is_some()))?;
         let asked: BTreeSet<String> = asked.into_keys().collect();
         if let Some(at) = same {
@@ -36,13 +42,29 @@ impl Drafts<'_> {
             }
             draft.items.push(index);
             draft.asked.extend(asked);
+            if draft.before.is_some() && draft.after.is_some() {
+                for (name, value) in lost {
+                    draft.lost.entry(name).or_insert(value);
+                }
+            } else {
+                draft.lost.clear();
+            }
             draft.danger = worse(draft.danger, danger);
             return Ok(());
         }
         let beside = self.beside(&drafts, &asked, after.is_none());
         let parent = parent_of(&self.model.lists[list].binding, payload);
-        let draft =
-            Draft { items: vec![index], before, after, asked, danger, parent, beside, ..of(taking, named) };
+        let draft = Draft {
+            items: vec![index],
+            before,
+            after,
+            asked,
+            lost,
+            danger,
+            parent,
+            beside,
+            ..of(taking, named)
+        };
         self.all.push(draft);
         Ok(())
     }
@@ -169,6 +191,7 @@ pub(crate) fn of(taking: Taking<'_>, named: Named) -> Draft {
         before: None,
         after: None,
         asked: BTreeSet::new(),
+        lost: Content::new(),
         danger: Danger::Normal,
         act: None,
         beside: Beside::default(),

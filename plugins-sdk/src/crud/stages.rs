@@ -59,7 +59,9 @@ fn found_of(token: &Token, stage: Stage, ids: &BTreeMap<usize, Option<String>>) 
     let is_gone = |at: &usize| stage == Stage::Restore && !token.parts[*at].is_there.0;
     let id = |(at, id): (&usize, &Option<String>)| {
         let id = id.as_deref().or(is_gone(at).then_some(holes::ABSENT))?;
-        Some(FoundValue::new(holes::id_name(*at), &Value::from(id)))
+        let number = id.parse::<i64>().ok().filter(|_| token.parts[*at].is_number);
+        let id = number.map_or_else(|| Value::from(id), Value::from);
+        Some(FoundValue::new(holes::id_name(*at), &id))
     };
     ids.iter().filter_map(id).collect()
 }

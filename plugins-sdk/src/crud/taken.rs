@@ -4,6 +4,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::binding::{Taken, TakenAs, TakenForm};
 use super::field::{at, plain, put};
+use super::units::seconds;
 
 const ON: [&str; 6] = ["1", "true", "yes", "on", "enabled", "up"];
 const OFF: [&str; 6] = ["0", "false", "no", "off", "disabled", "down"];
@@ -57,6 +58,7 @@ fn formed(found: &Value, how: &TakenAs) -> Option<Value> {
         TakenForm::Flag => flag(found).map(Value::from),
         TakenForm::NotFlag => flag(found).map(|is_on| json!(!is_on)),
         TakenForm::Integer => integer(number(found, how)?).map(Value::from),
+        TakenForm::Seconds => integer(seconds(&part(&plain(found), how)?)?).map(Value::from),
         TakenForm::Number => Number::from_f64(number(found, how)?).map(Value::Number),
         TakenForm::Mac => mac(&part(&plain(found), how)?).map(Value::from),
         TakenForm::Time => time(found, how).map(Value::from),
@@ -208,7 +210,7 @@ mod tests {
         let row = json!({
             "on": "Enabled", "off": 0, "mem": "4", "net": "192.0.2.1/24, 192.0.2.2/24", "mac": "AA-BB-CC-00-11-22",
             "state": "UP", "nested": { "deep": 7 }, "ranges": [{ "from": 1, "to": "9" }, {}], "one": ["a", "", "b"],
-            "nobody": [],
+            "nobody": [], "up": "1d7h44m20s",
         });
         for (how, is) in [
             (json!({ "at": "on", "as": "flag" }), json!(true)),
@@ -231,6 +233,7 @@ mod tests {
             (json!({ "at": "nobody", "as": "list" }), json!([])),
             (json!({ "constant": "wired" }), json!("wired")),
             (json!("nested.deep"), json!("7")),
+            (json!({ "at": "up", "as": "seconds" }), json!(114_260)),
         ] {
             assert_eq!(taken(&row, how.clone()), Some(is), "{how}");
         }

@@ -11,7 +11,8 @@ mod rows;
 
 pub(crate) use rows::digest;
 use rows::{
-    all_guests, body_of, decoded, listed, method, new_tunnel, params, place, text, tunnel, update, upper_mac,
+    all_guests, body_of, decoded, keep, listed, method, new_tunnel, params, place, text, tunnel, update,
+    upper_mac,
 };
 
 pub(crate) type Fields = Map<String, Value>;
@@ -228,6 +229,9 @@ impl Device {
                 state.tables.retain(|path, _| !path.starts_with(&below));
             } else {
                 update(&mut table.rows[at], body);
+                if above == "/services" {
+                    keep(&mut table.rows[at]);
+                }
             }
             return (200, json!({}));
         }

@@ -7,6 +7,7 @@ mod device;
 mod expressed;
 mod fields;
 mod ids;
+mod kept;
 mod lists;
 mod model;
 mod nested;
@@ -14,6 +15,7 @@ mod positions;
 mod random;
 mod sets;
 mod tasks;
+mod units;
 mod wire;
 
 use device::Device;

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::{Field, Verb, unusable};
 use crate::{Danger, Fault, Host, Operation, fault};
 
+/// Stands in a body for an id that is a number.
+const ID_AS_NUMBER: &str = "{id#}";
+
 /// How a feature writes the objects of a kind, or what it does with one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -110,6 +113,9 @@ pub struct Update {
     /// Parameter that lists the fields to be emptied; without it an empty value is sent.
     #[serde(default)]
     pub clear: Option<String>,
+    /// What stands before the name of a field that is emptied, such as `!`.
+    #[serde(default)]
+    pub clear_mark: Option<String>,
     #[serde(default)]
     pub revision: Option<Revision>,
     #[serde(default)]
@@ -154,6 +160,9 @@ pub struct Delete {
     /// Objects that the vendor would delete too; while there are any, the delete is refused.
     #[serde(default)]
     pub takes: Vec<Dependent>,
+    /// Objects that name it and that the vendor would leave behind; while there are any, the delete is refused.
+    #[serde(default)]
+    pub named_by: Option<NamedBy>,
     /// Nothing writes the object as it was: the delete is final.
     #[serde(default, rename = "final")]
     pub is_final: bool,
@@ -235,6 +244,16 @@ pub struct Dependent {
     pub field: String,
 }
 
+/// Objects that name another one by a value of its own, and not by its id.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NamedBy {
+    /// Place of that value in the vendor's object.
+    pub by: String,
+    /// Fields that hold it, alone or in a list, by the kind of the objects; with `!` before it they name it, too.
+    pub others: BTreeMap<String, Vec<String>>,
+}
+
 /// A call that makes active what was written.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -260,6 +279,18 @@ impl FeatureBinding {
             .feature_binding(feature)
             .ok_or_else(|| fault::unsupported(format!("there is no feature '{feature}'")))?;
         serde_json::from_value(binding).map_err(|error| unusable("feature", feature, &error))
+    }
+
+    /// Whether calls have the id of the object as a number in their bodies.
+    pub(crate) fn has_id_as_number(&self) -> bool {
+        let action = self.action.as_ref();
+        let all = [
+            self.update.as_ref().map(|update| &update.with),
+            self.delete.as_ref().map(|delete| &delete.with),
+            action.map(|action| &action.with),
+            action.and_then(|action| action.back.as_ref()).map(|back| &back.with),
+        ];
+        all.into_iter().flatten().flat_map(Map::values).any(|value| value == ID_AS_NUMBER)
     }
 
     pub(crate) fn danger_of(&self, operation: Operation) -> Danger {

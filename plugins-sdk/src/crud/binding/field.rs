@@ -1,5 +1,7 @@
 //! Fields of objects, as bindings have them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +21,10 @@ pub struct Field {
     pub of: Vec<String>,
     /// What joins a list.
     pub separator: String,
+    /// What each item of a list is.
+    pub items: FieldType,
+    /// A value with `!` before it stands for all others; a payload has `{"not": value}` for it.
+    pub negated: bool,
     /// The vendor fills it in when a create leaves it out.
     pub generated: bool,
     /// It must be in every update: left out, the vendor blanks it.
@@ -31,6 +37,8 @@ pub struct Field {
     pub default: Option<Value>,
     /// Only a create takes it.
     pub create_only: bool,
+    /// What other fields have to be so that the vendor keeps the value: a write that makes them something else takes it away.
+    pub kept_with: BTreeMap<String, Wanted>,
     /// The vendor may write another value than the one it was given.
     pub rewritten: bool,
     /// The order of the choices of a list counts.
@@ -46,6 +54,25 @@ pub struct Field {
     pub plain_name: bool,
 }
 
+/// What a field has to be.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// One of these.
+    Any(Vec<Value>),
+    /// Anything else.
+    Other { not: Vec<Value> },
+}
+
+impl Wanted {
+    pub(crate) fn is_met(&self, value: &Value) -> bool {
+        match self {
+            Wanted::Any(values) => values.contains(value),
+            Wanted::Other { not } => !not.contains(value),
+        }
+    }
+}
+
 /// What a field holds, and how the vendor writes it as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,8 +81,16 @@ pub enum FieldType {
     Text,
     /// `"0"` or `"1"`.
     Flag,
+    /// `"false"` or `"true"`; read as `no` and `yes`, too.
+    Bool,
+    /// A text without content that is there or not.
+    Mark,
     /// A whole number, written as text.
     Number,
+    /// The same, read with a unit as well: `10M` is 10,000,000, and `4KiB` is 4,096. Words beside numbers stay.
+    Size,
+    /// Seconds, written as `90s` and read as `1m30s` or `00:01:30`, too. Words beside times stay.
+    Duration,
     /// Texts, joined to one.
     List,
     /// A text that the host hands out as a reference.
@@ -93,6 +128,10 @@ struct FullField {
     #[serde(default)]
     separator: Option<String>,
     #[serde(default)]
+    items: FieldType,
+    #[serde(default)]
+    negated: bool,
+    #[serde(default)]
     generated: bool,
     #[serde(default)]
     always: bool,
@@ -104,6 +143,8 @@ struct FullField {
     default: Option<Value>,
     #[serde(default)]
     create_only: bool,
+    #[serde(default)]
+    kept_with: BTreeMap<String, Wanted>,
     #[serde(default)]
     rewritten: bool,
     #[serde(default)]
@@ -131,12 +172,15 @@ impl From<FieldForm> for Field {
             open: full.open,
             of: full.of,
             separator: full.separator.unwrap_or_else(|| ",".to_owned()),
+            items: full.items,
+            negated: full.negated,
             generated: full.generated,
             always: full.always,
             fold: full.fold,
             unread: full.unread,
             default: full.default,
             create_only: full.create_only,
+            kept_with: full.kept_with,
             rewritten: full.rewritten,
             ordered: full.ordered,
             merge: full.merge,

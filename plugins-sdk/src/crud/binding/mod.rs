@@ -6,7 +6,8 @@
 //! `source`, or in a flat row the field of that whole name.
 //!
 //! The empty place is the object itself. Texts of `with` are filled like paths, without encoding; a whole text `{name#}`
-//! becomes a number.
+//! becomes a number, also where the id is only known when the call is sent, and one that is `{name?}` is left out where
+//! nothing is known of the name.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,11 @@ mod field;
 mod modelled;
 
 pub use feature::{
-    Action, Activation, Cancel, Create, DangerIf, Delete, Dependent, Effected, FeatureBinding, NewId,
-    Revision, Sends, Update,
+    Action, Activation, Cancel, Create, DangerIf, Delete, Dependent, Effected, FeatureBinding, NamedBy,
+    NewId, Revision, Sends, Update,
 };
 pub(crate) use feature::{operation_word, worse};
-pub use field::{Field, FieldType};
+pub use field::{Field, FieldType, Wanted};
 pub use modelled::{
     Acts, Given, GivenAs, GivenForm, Join, ModelBinding, OneOf, OneOrMany, Source, Taken, TakenAs, TakenForm,
     Writes,
@@ -47,6 +48,9 @@ pub struct KindBinding {
     /// Payload fields that make the natural key, behind those of the parent.
     #[serde(default)]
     pub key: Vec<String>,
+    /// An object whose natural key is empty has its id for the first field of it.
+    #[serde(default)]
+    pub key_or_id: bool,
     /// By the name of the payload.
     #[serde(default)]
     pub fields: BTreeMap<String, Field>,
@@ -113,6 +117,13 @@ pub struct ListRoute {
     /// Form of the ids of rows that can be written; the others are built in, and only shown.
     #[serde(default)]
     pub writable: Option<IdForm>,
+    /// Rows with one of these values at these places are built in, and only shown.
+    #[serde(default)]
+    pub fixed: BTreeMap<String, Value>,
+    /// Where the order of the rows counts: the field of a row that the strategies fill with the id of the row behind it. It
+    /// is absent in the last row.
+    #[serde(default)]
+    pub behind: Option<String>,
     #[serde(default)]
     pub page: Option<Page>,
     /// Field of a row with the label of a choice, where `{field}` is the field of its value.

@@ -266,6 +266,8 @@ pub enum TakenForm {
     NotFlag,
     /// A whole number, also where the vendor writes it as text.
     Integer,
+    /// The whole seconds of a time such as `1d7h44m20s`.
+    Seconds,
     Number,
     /// Texts, or objects of [`TakenAs::items`].
     List,

@@ -84,10 +84,29 @@ pub(super) fn update(row: &mut Fields, mut body: Fields) {
     for name in text(body.remove("delete").as_ref()).split(',') {
         row.remove(name);
     }
+    let emptied: Vec<String> =
+        body.keys().filter_map(|name| Some(name.strip_prefix('!')?.to_owned())).collect();
+    for name in emptied {
+        body.remove(&format!("!{name}"));
+        row.remove(&name);
+    }
     body.remove("password");
     body.remove("by");
     row.extend(body);
     upper_mac(row);
+}
+
+/// Takes away what a service has only together with something else.
+pub(super) fn keep(service: &mut Fields) {
+    if !matches!(text(service.get("protocol")).as_str(), "tcp" | "udp") {
+        service.remove("port");
+    }
+    if !service.contains_key("port") {
+        service.remove("check");
+    }
+    if service.get("protocol") == Some(&json!("gre")) {
+        service.remove("maker");
+    }
 }
 
 pub(super) fn upper_mac(row: &mut Fields) {
@@ -143,6 +162,24 @@ pub(super) fn begin(table: &dyn Fn(&str, Ids, &[Value])) {
         ],
     );
     table("/profiles", Ids::Field("id"), &[]);
+    table(
+        "/services",
+        Ids::Answered,
+        &[
+            json!({ "id": "x4", "name": "web", "protocol": "tcp", "port": 443, "check": "https", "note": "old",
+                "locked": true }),
+            json!({ "id": "x5", "name": "dns", "protocol": "udp", "port": 53, "maker": "other" }),
+            json!({ "id": "x6", "name": "vpn", "protocol": "esp" }),
+        ],
+    );
+    table(
+        "/bundles",
+        Ids::Answered,
+        &[
+            json!({ "id": "x7", "name": "office", "services": ["web", "!vpn"] }),
+            json!({ "id": "x8", "name": "home", "first": "dns" }),
+        ],
+    );
     begin_hosts(table);
 }
 
@@ -193,4 +230,14 @@ fn begin_hosts(table: &dyn Fn(&str, Ids, &[Value])) {
     );
     table("/tags", Ids::Field("name"), &[]);
     table("/groups", Ids::Answered, &[]);
+    table(
+        "/watches",
+        Ids::Answered,
+        &[
+            json!({ "id": "*1", "name": "all", "on": "true", "dynamic": "true" }),
+            json!({ "id": "*2", "name": "ping", "on": "true", "pause": "90s", "from": "!lan", "burst": "100",
+                "loud": "", "times": "3600s,90s" }),
+            json!({ "id": "*3", "on": "false" }),
+        ],
+    );
 }
