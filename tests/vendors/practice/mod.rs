@@ -1,9 +1,11 @@
 //! What the tests of all vendors need of each of them. A vendor is a file here, with its `mod` line and its line in
 //! `with_vendors`. What only the tests of one vendor need of its practice device stands in its file, too.
 
+mod mikrotik;
 pub(super) mod omada;
 mod openwrt;
 pub(super) mod opnsense;
+mod pfsense;
 pub(super) mod proxmox;
 mod skeleton;
 
@@ -18,6 +20,8 @@ macro_rules! with_vendors {
             opnsense: OpnSense,
             proxmox: Proxmox,
             omada: Omada,
+            mikrotik: Mikrotik,
+            pfsense: PfSense,
         }
     };
 }
