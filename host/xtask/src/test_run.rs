@@ -203,7 +203,7 @@ mod tests {
         let message = |test: bool, executable: Option<&str>| {
             json!({
                 "reason": "compiler-artifact",
-                "manifest_path": "/work/tests/Cargo.toml",
+                "manifest_path": "/project/tests/Cargo.toml",
                 "target": { "kind": ["test"], "name": "it" },
                 "profile": { "test": test },
                 "executable": executable,
@@ -212,7 +212,7 @@ mod tests {
         };
         let found = Program::of_message(&message(true, Some("/target/it-1"))).unwrap();
         assert_eq!((found.name.as_str(), found.is_integration), ("it (test of tests)", true));
-        assert_eq!((found.folder, found.executable), ("/work/tests".into(), "/target/it-1".into()));
+        assert_eq!((found.folder, found.executable), ("/project/tests".into(), "/target/it-1".into()));
         for other in [message(false, Some("/target/heddle")), message(true, None), "warning: x".to_owned()] {
             assert_eq!(Program::of_message(&other), None, "{other}");
         }

@@ -73,7 +73,7 @@ fn is_kept(field: &Field, content: &Content) -> bool {
     field.kept_with.iter().all(|(name, wanted)| wanted.is_met(value(name)))
 }
 
-/// Values that the vendor takes away with the write of what is asked, and that nobody asked it to: those that it kept, and
+/// Values that the vendor takes away with a write although the change does not ask for it: those that it kept, and
 /// those of which it has made something else. What is never answered counts as there where it is kept.
 pub(crate) fn lost(binding: &KindBinding, before: &Content, asked: &Content) -> Content {
     let mut after = before.clone();

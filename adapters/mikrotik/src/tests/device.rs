@@ -138,7 +138,7 @@ impl Device {
                 one => told(one),
             }
         };
-        // Settings that nobody changed are as those that nobody wrote.
+        // Unchanged settings equal settings that were never written.
         let is_told = |rows: &Value| match rows {
             Value::Array(rows) => rows.iter().any(|row| *row != json!({})),
             one => *one != json!({}),

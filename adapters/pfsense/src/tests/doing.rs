@@ -74,7 +74,7 @@ fn condition_that_comes_back_brings_the_value_back_both_ways() {
     run(&device, Stage::Restore, &planned).unwrap();
     let told = |rule: &Value| (rule["destination_port"].clone(), rule["protocol"].clone());
     assert_eq!(told(&rule()), told(&before));
-    // The staged way back does the same, when nothing restores any more.
+    // The staged inverse does the same after the window has closed.
     let planned = plan(&device, &change).unwrap();
     run(&device, Stage::Apply, &planned).unwrap();
     let compared = Pfsense::compare(&device.host(), &[], &planned.token).unwrap();

@@ -123,7 +123,7 @@ fn fields(router: &Router, menu: &Menu, row: &Row, who: &Who) -> Record {
     out
 }
 
-/// The password of a user is never read, by nobody.
+/// Nobody can read the password of a user.
 fn is_write_only(menu: &Menu, name: &str) -> bool {
     name == "password" && menu.shows("last-logged-in")
 }

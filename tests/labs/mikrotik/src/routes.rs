@@ -83,7 +83,7 @@ fn immediate(router: &Router, gateway: &str) -> String {
     reached.collect::<Vec<_>>().join(",")
 }
 
-/// A route that is off is a stub; one that is on tells whether it is used.
+/// A disabled route shows only what was written; an enabled one tells whether it is active.
 pub(crate) fn fill(router: &Router, row: &Row, out: &mut Record) {
     out.insert("static".to_owned(), "true".to_owned());
     if row.is_disabled() {

@@ -95,7 +95,7 @@ async fn object_is_an_object_and_is_set_by_a_command() {
 }
 
 #[tokio::test]
-async fn disabled_route_is_a_stub() {
+async fn disabled_route_shows_only_what_was_written() {
     let peer = Peer::new().await;
     let route = peer.row("ip/route", "comment", "branch").await;
     assert!(id(&route).starts_with("*8000"), "{route}");
