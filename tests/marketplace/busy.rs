@@ -52,7 +52,7 @@ impl Compiling {
         let place = |path: &std::path::Path| path.display().to_string();
         let args =
             vec!["-c".to_owned(), script.to_owned(), place(self.folder.path()), place(&heddle_binary())];
-        Compiler { program: "/bin/sh".into(), args }
+        Compiler { program: "/bin/sh".into(), args, is_awaited: false }
     }
 
     fn has(&self, trouble: Trouble) {

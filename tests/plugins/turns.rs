@@ -15,7 +15,7 @@ fn held_by(hold: &Path) -> Compiler {
     let (hold, heddle) = (hold.display(), heddle_binary());
     let compile = format!("exec '{}' plugin-compile", heddle.display());
     let script = format!("while [ -e '{hold}' ]; do /bin/sleep 0.02; done; {compile}");
-    Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script] }
+    Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script], is_awaited: false }
 }
 
 /// A component without contents, which cannot serve. No server has its code yet: it has a custom section of this name.

@@ -136,7 +136,7 @@ fn packages_of(adapters: &Adapters) -> PathBuf {
 }
 
 pub(crate) fn compiler() -> Compiler {
-    Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()] }
+    Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()], is_awaited: false }
 }
 
 /// The environment of a test's server; the binary understands the same.

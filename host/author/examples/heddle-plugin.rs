@@ -37,6 +37,7 @@ fn main() -> ExitCode {
 
 fn carry_out(command: Command) -> anyhow::Result<bool> {
     rustls::crypto::ring::default_provider().install_default().ok();
-    let compiler = Compiler { program: std::env::current_exe()?, args: vec![COMPILE.to_owned()] };
+    let compiler =
+        Compiler { program: std::env::current_exe()?, args: vec![COMPILE.to_owned()], is_awaited: true };
     heddle_author::run(command, compiler, &mut std::io::stdout())
 }

@@ -10,7 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use heddle_marketplace::COMPONENT_BYTES_MAX;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, nice, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, setpriority_process, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
@@ -28,6 +28,10 @@ const LARGE_WALL: Duration = Duration::from_mins(4);
 /// by anything else.
 const CPU_GRACE_SECS: u64 = 5;
 const CODE_BYTES_MAX: u64 = 256 << 20;
+/// How far a child of a server gives way to the requests that the server answers meanwhile.
+const NICENESS: i32 = 10;
+/// How many times as long a child may take whose parent waits for nothing else.
+const PATIENCE: u32 = 5;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// Exit code of a child that this machine gave too little.
 const PASSING_EXIT: u8 = 75;
@@ -58,6 +62,9 @@ impl Limits {
 pub struct Compiler {
     pub program: PathBuf,
     pub args: Vec<String>,
+    /// Whether somebody waits for the code and for nothing else, as an author does: the child gives way to nobody then, and
+    /// has more time. A server answers requests meanwhile.
+    pub is_awaited: bool,
 }
 
 /// Why a component was not compiled.
@@ -107,7 +114,6 @@ impl CompileError {
 /// For a hidden sub-command of the server, with standard input and output.
 pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), CompileError> {
     limit(Resource::Core, 0)?;
-    nice(10).map_err(|errno| CompileError::Process(errno.into()))?;
     end_with_parent()?;
 
     // Its size decides on the limits, and is bounded itself.
@@ -152,7 +158,7 @@ fn limit_to(resource: Resource, current: u64, maximum: u64) -> Result<(), Compil
 
 /// The parent's side: compiles a component that was validated before.
 pub(crate) async fn compile(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileError> {
-    let wall = Limits::of(component).wall;
+    let wall = Limits::of(component).wall * if compiler.is_awaited { PATIENCE } else { 1 };
     let ended = tokio::time::timeout(wall, run(compiler, component)).await;
     ended.map_err(|_| CompileError::Timeout)?
 }
@@ -168,6 +174,12 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
         .kill_on_drop(true)
         .spawn()
         .map_err(CompileError::Process)?;
+    // Before it gets the component: the threads that compile have the priority of the one that starts them.
+    if !compiler.is_awaited
+        && let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+    {
+        setpriority_process(Some(pid), NICENESS).map_err(|errno| CompileError::Process(errno.into()))?;
+    }
     let mut stdin = child.stdin.take().expect("the input is piped");
     let stdout = child.stdout.take().expect("the output is piped");
     let stderr = child.stderr.take().expect("the messages are piped");
@@ -244,8 +256,22 @@ mod tests {
 
     /// What the parent finds of a child that runs these commands.
     async fn error_of(script: &str) -> CompileError {
-        let compiler = Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script.to_owned()] };
-        compile(&compiler, b"a component").await.unwrap_err()
+        compile(&shell(script, false), b"a component").await.unwrap_err()
+    }
+
+    fn shell(script: &str, is_awaited: bool) -> Compiler {
+        Compiler { program: "/bin/sh".into(), args: vec!["-c".to_owned(), script.to_owned()], is_awaited }
+    }
+
+    #[tokio::test]
+    async fn a_child_gives_way_unless_somebody_waits_for_it_alone() {
+        // The 19th field is the niceness. The shell reads its input first, as the compiler does.
+        let script = "cat > /dev/null; read -r stat < /proc/$$/stat; set -- $stat; printf %s \"${19}\"";
+        let own = rustix::process::getpriority_process(None).unwrap();
+        for (is_awaited, expected) in [(false, NICENESS), (true, own)] {
+            let said = compile(&shell(script, is_awaited), b"a component").await.unwrap();
+            assert_eq!(String::from_utf8(said).unwrap(), expected.to_string());
+        }
     }
 
     #[tokio::test]

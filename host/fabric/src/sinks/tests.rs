@@ -41,7 +41,7 @@ impl Bench {
             settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config =
             Config::from_maps(&settings, &BTreeMap::new(), &crate::testing::FEATURES.settings()).unwrap();
-        let compiler = Compiler { program: "/bin/false".into(), args: Vec::new() };
+        let compiler = Compiler { program: "/bin/false".into(), args: Vec::new(), is_awaited: false };
         let app = App::open(config, Surroundings::from(compiler), crate::testing::FEATURES).await.unwrap();
         let (org, user): (OrgId, UserId) = (app.clock.new_id(), app.clock.new_id());
         let now = app.clock.now();

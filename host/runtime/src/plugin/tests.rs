@@ -169,7 +169,7 @@ impl Lab {
         let settings = Settings {
             code_cache_dir: code.path().to_owned(),
             code_cache_key: [7; 32],
-            compiler: Compiler { program: "none".into(), args: Vec::new() },
+            compiler: Compiler { program: "none".into(), args: Vec::new(), is_awaited: false },
             extra_networks: here(),
             plugin_networks: here(),
             denied_networks: Vec::new(),

@@ -48,7 +48,7 @@ async fn app(folder: &std::path::Path, more: &[(&str, &str)]) -> SharedApp {
         base.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config =
         Config::from_maps(&settings, &BTreeMap::new(), &crate::testing::FEATURES.settings()).unwrap();
-    let compiler = Compiler { program: "unused".into(), args: Vec::new() };
+    let compiler = Compiler { program: "unused".into(), args: Vec::new(), is_awaited: false };
     App::open(config, compiler.into(), crate::testing::FEATURES).await.unwrap()
 }
 
