@@ -13,7 +13,7 @@ async fn a_change_whose_drivers_lock_broke_has_one_driver() {
     let Some(pair) = Pair::start(quick()).await else { return };
     let before = pair.router.fingerprint();
     let id = pair.stage(&pair.a.api, "Broken-lock").await;
-    apply_held(&pair.a.api, &id, 12).await;
+    apply_held(&pair.a.api, &id, 30).await;
     let owner = "SELECT COUNT(*) FROM change c JOIN process p ON p.id = c.apply_owner";
     assert_eq!(pair.sql(owner).await, 1);
     // Every session that holds a process lock is ended, the driver's among them.

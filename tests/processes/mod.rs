@@ -125,7 +125,7 @@ pub(crate) fn verb(id: &str, verb: &str) -> String {
 
 /// Waits until the change rests, and answers it.
 pub(crate) async fn settled(api: &Api, id: &str) -> Value {
-    for _ in 0..900 {
+    for _ in 0..1_800 {
         let seen = change(api, id).await;
         if seen["outcome"]["step"] == "idle" {
             return seen;
