@@ -57,14 +57,15 @@ async fn a_request_in_flight_is_answered_before_the_end() {
     let body = json!({ "force": true }).to_string().into_bytes();
     let applying = async move { api.try_send("POST", &path, Some(body)).await };
     let ending = async {
-        // The request is in flight once somebody drives the change.
-        let driven = "SELECT COUNT(*) FROM change WHERE apply_owner IS NOT NULL OR status <> 'pending'";
+        // The process has taken the request when the change has an owner, or has already been applied.
+        let taken = "SELECT COUNT(*) FROM change WHERE apply_owner IS NOT NULL OR status <> 'pending'";
         for _ in 0..2_000 {
-            if pair.sql(driven).await == 1 {
+            if pair.sql(taken).await == 1 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        assert_eq!(pair.sql(taken).await, 1, "the process takes the request");
         pair.a.terminate().await;
     };
     let (answer, ()) = tokio::join!(applying, ending);

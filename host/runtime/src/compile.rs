@@ -28,9 +28,9 @@ const LARGE_WALL: Duration = Duration::from_mins(4);
 /// by anything else.
 const CPU_GRACE_SECS: u64 = 5;
 const CODE_BYTES_MAX: u64 = 256 << 20;
-/// How far a child of a server gives way to the requests that the server answers meanwhile.
+/// Niceness of a child of a server, so that the server can answer requests while it compiles.
 const NICENESS: i32 = 10;
-/// How many times as long a child may take whose parent waits for nothing else.
+/// How many times the wall time a child may take in a tool that does nothing but wait for it.
 const PATIENCE: u32 = 5;
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// Exit code of a child that this machine gave too little.
@@ -62,8 +62,8 @@ impl Limits {
 pub struct Compiler {
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// Whether somebody waits for the code and for nothing else, as an author does: the child gives way to nobody then, and
-    /// has more time. A server answers requests meanwhile.
+    /// True for a tool of an author, which does nothing but wait for the code: the child keeps the tool's priority and has
+    /// more time. False for a server, which answers requests meanwhile: the child has a lower priority.
     pub is_awaited: bool,
 }
 
@@ -174,7 +174,7 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
         .kill_on_drop(true)
         .spawn()
         .map_err(CompileError::Process)?;
-    // Before it gets the component: the threads that compile have the priority of the one that starts them.
+    // The priority is set before the component is sent: threads that start later inherit it.
     if !compiler.is_awaited
         && let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
     {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_gives_way_unless_somebody_waits_for_it_alone() {
+    async fn a_child_has_a_lower_priority_only_in_a_server() {
         // The 19th field is the niceness. The shell reads its input first, as the compiler does.
         let script = "cat > /dev/null; read -r stat < /proc/$$/stat; set -- $stat; printf %s \"${19}\"";
         let own = rustix::process::getpriority_process(None).unwrap();

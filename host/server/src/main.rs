@@ -185,14 +185,14 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compiler(is_awaited: bool) -> anyhow::Result<Compiler> {
+fn compiler() -> anyhow::Result<Compiler> {
     let (program, args) = (std::env::current_exe()?, vec!["plugin-compile".to_owned()]);
-    Ok(Compiler { program, args, is_awaited })
+    Ok(Compiler { program, args, is_awaited: false })
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     heddle_kernel::process::limits::forbid_core_dumps();
-    let running = heddle_server::start(config, compiler(false)?).await?;
+    let running = heddle_server::start(config, compiler()?).await?;
     stop_signal().await?;
     tracing::info!("stopping");
     running.stop().await
@@ -227,7 +227,8 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
 }
 
 fn plugin(command: heddle_author::Command) -> anyhow::Result<bool> {
-    heddle_author::run(command, compiler(true)?, &mut std::io::stdout())
+    let compiler = Compiler { is_awaited: true, ..compiler()? };
+    heddle_author::run(command, compiler, &mut std::io::stdout())
 }
 
 /// Looks at the settings too, so they are not read before it.
@@ -239,7 +240,7 @@ fn doctor() -> anyhow::Result<bool> {
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
     let (config, folder) = heddle_operate::without_traces(config);
-    let app = heddle_server::open(config, compiler(false)?).await?;
+    let app = heddle_server::open(config, compiler()?).await?;
     let document =
         heddle_kernel::http::openapi::document(&heddle_kernel::http::routes(&app), &app.declared());
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
