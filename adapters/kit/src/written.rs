@@ -49,6 +49,9 @@ fn of_source(kind: &ModelKind, source: &Value, features: &Value, verbs: &mut Vec
             verb => fields((kind, verb), writes, &natural_key(features, feature)),
         };
         note(verbs, &verb, fields, json!({ "feature": feature, "operation": verb }));
+        for beside in texts(&writes["beside"]).iter().filter(|_| verb == "update") {
+            note(verbs, &verb, Vec::new(), json!({ "feature": beside, "operation": verb }));
+        }
     }
     for (verb, acts) in source["actions"].as_object().into_iter().flatten() {
         let operation = acts["operation"].as_str().unwrap_or("create");

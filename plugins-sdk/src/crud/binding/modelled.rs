@@ -90,6 +90,9 @@ pub struct Writes {
     /// Fields of the model that the package's code carries ([`super::super::Vendor::expressed`]).
     #[serde(default)]
     pub by_code: Vec<String>,
+    /// Features beside `feature` that the package's code makes updates of, where fields are features of their own.
+    #[serde(default)]
+    pub beside: Vec<String>,
     /// Why the vendor has nothing for a field, for those who ask.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
