@@ -49,13 +49,45 @@ on_both! {
 }
 
 on_both! {
-    async fn a_vendor_is_known_when_it_is_specified_or_installed(database: Database) {
+    async fn the_pending_changes_of_a_gateway_are_listed_across_its_areas(database: Database) {
+        let lab = Lab::start(database).await;
+        let (one, two) = (lab.stage_rule("Of-gateway").await, lab.stage_lockout().await);
+        let gone = lab.stage_rule("Discarded").await;
+        lab.api.post(&Lab::path(&gone, "discard"), &json!({})).await.expect_status(200);
+        let path = format!("/gateway-vpn/changes/by-gateway/{}", lab.controller);
+        let pending = lab.api.get(&format!("{path}?vendor=openwrt&status=pending")).await.expect_status(200).body;
+        let ids: Vec<&Value> = pending.as_array().unwrap().iter().map(|change| &change["id"]).collect();
+        assert_eq!(ids, [&two["id"], &one["id"]], "{pending}");
+        let all = lab.api.get(&format!("{path}?vendor=openwrt")).await.expect_status(200).body;
+        assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
+        // Without the parameter nothing is listed: the interface requires it.
+        let missing = lab.api.get(&path).await.expect_status(422).body;
+        assert!(missing["error"]["details"][0].to_string().contains("vendor"), "{missing}");
+        // The list of all changes has the same for any vendor.
+        let filtered = format!("/gateway-vpn/changes?controller_id={}&status=pending", lab.controller);
+        assert_eq!(lab.api.get(&filtered).await.expect_status(200).body["total"], 2);
+    }
+}
+
+on_both! {
+    async fn a_gateway_is_of_one_of_five_vendors(database: Database) {
         let lab = Lab::start(database).await;
         let path = |vendor: &str| format!("/gateway-vpn/changes/by-gateway/{}?vendor={vendor}", lab.controller);
         lab.api.get(&path("openwrt")).await.expect_status(200);
-        lab.api.get(&path("omada")).await.expect_status(404);
-        let unknown = lab.api.get(&path("acme")).await.expect_status(400);
-        assert!(unknown.text.contains("openwrt") && unknown.text.contains("omada"), "{}", unknown.text);
+        // One of the five, and not the vendor of this controller.
+        for other in ["omada", "opnsense", "pfsense", "mikrotik"] {
+            lab.api.get(&path(other)).await.expect_status(404);
+        }
+        // Installed or not: no other vendor's controllers are gateways.
+        for unknown in ["acme", "proxmox", "unifi", "OpenWrt", ""] {
+            let refused = lab.api.get(&path(unknown)).await.expect_status(400);
+            assert_eq!(refused.error_type(), "unknown_vendor", "{}", refused.text);
+            for known in ["omada", "opnsense", "pfsense", "mikrotik", "openwrt"] {
+                assert!(refused.text.contains(known), "{}", refused.text);
+            }
+        }
+        let all = lab.api.get("/gateway-vpn/changes?vendor=proxmox").await.expect_status(200).body;
+        assert_eq!(all["total"], 0, "the list of all changes has no such limit: {all}");
     }
 }
 

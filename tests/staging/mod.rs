@@ -10,6 +10,7 @@ mod native;
 mod path_cut;
 mod places;
 mod quarantine;
+mod sagas;
 mod scenario;
 pub(crate) mod scripted;
 mod secrets;

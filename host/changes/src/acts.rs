@@ -16,45 +16,56 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::By;
-use heddle_store::ChangeRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyRequest, CONFIRM_SECS};
-use super::view::ChangeView;
-use super::{apply, cancel, plan, revert, window};
+use super::revert::Reverted;
 
 /// Hex digits of a plan's hash.
 const PLAN_HASH_CHARS_MAX: usize = 64;
 
-/// A change, or a set of changes, as a unit struct.
-pub(super) trait Planned: Send + Sync + 'static {
+/// Changes, or sets of changes, as a unit struct: what their routes find, show and do.
+#[async_trait::async_trait]
+pub trait Acts: Send + Sync + 'static {
     /// Where one of them is, below the prefix.
     const ONE: &'static str;
+    type Row: Send;
     type View: Serialize + JsonSchema + Tagged + Send;
+    /// What is staged to take one back.
+    type Inverse: Serialize + JsonSchema;
 
     /// The row, if the caller may see it.
-    fn find(
-        app: &App,
-        caller: &Caller,
-        id: ChangeId,
-    ) -> impl Future<Output = Result<ChangeRow, Error>> + Send;
+    async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<Self::Row, Error>;
 
     /// The row as clients see it.
-    fn shown(app: &App, row: ChangeRow) -> impl Future<Output = Result<Self::View, Error>> + Send;
+    async fn shown(app: &App, row: Self::Row) -> Result<Self::View, Error>;
 
     /// The hash of the plan that a client saw.
     fn plan_hash(seen: Self::View) -> Option<String>;
+
+    async fn plan(by: &By, row: Self::Row) -> Result<Self::Row, Error>;
+
+    async fn apply(by: &By, row: Self::Row, request: ApplyRequest) -> Result<Self::Row, Error>;
+
+    async fn confirm(by: &By, row: Self::Row) -> Result<Self::Row, Error>;
+
+    /// Gives the window so many seconds more.
+    async fn extend(by: &By, row: Self::Row, secs: u32) -> Result<Self::Row, Error>;
+
+    async fn cancel(by: &By, row: Self::Row) -> Result<Self::Row, Error>;
+
+    async fn revert(by: &By, creation: Creation, row: Self::Row) -> Result<Reverted<Self::Row>, Error>;
 }
 
 /// What the document says of each act.
-pub(super) struct Summaries {
-    pub(super) plan: &'static str,
-    pub(super) apply: &'static str,
-    pub(super) confirm: &'static str,
-    pub(super) extend: &'static str,
-    pub(super) cancel: &'static str,
-    pub(super) revert: &'static str,
+pub struct Summaries {
+    pub plan: &'static str,
+    pub apply: &'static str,
+    pub confirm: &'static str,
+    pub extend: &'static str,
+    pub cancel: &'static str,
+    pub revert: &'static str,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,7 +106,7 @@ struct ExtendBody {
 }
 
 /// The routes of the acts.
-pub(super) fn routes<P: Planned>(say: Summaries) -> Routes {
+pub fn routes<P: Acts>(say: Summaries) -> Routes {
     let act = |verb: &str| format!("{}/{verb}", P::ONE);
     Routes::default()
         .post(
@@ -133,14 +144,14 @@ pub(super) fn routes<P: Planned>(say: Summaries) -> Routes {
             Access::ByFeature,
             revert::<P>,
             doc(say.revert)
-                .answers::<ChangeView>(201)
+                .answers::<P::Inverse>(201)
                 .also_answers::<P::View>(200)
                 .calls_adapter()
                 .switched(),
         )
 }
 
-pub(super) async fn get<P: Planned>(
+pub async fn get<P: Acts>(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<ChangeId>,
@@ -151,7 +162,7 @@ pub(super) async fn get<P: Planned>(
 
 /// Returns the hash of the plan that the client saw, where `If-Match` names the state; 412 when the client saw another
 /// state.
-pub(super) async fn plan_as_seen<P: Planned>(
+pub async fn plan_as_seen<P: Acts>(
     by: &By,
     id: ChangeId,
     if_match: &IfMatch,
@@ -166,63 +177,63 @@ pub(super) async fn plan_as_seen<P: Planned>(
     Ok(Some(P::plan_hash(seen).unwrap_or_default()))
 }
 
-async fn plan_again<P: Planned>(
+async fn plan_again<P: Acts>(
     by: By,
     At(id): At<ChangeId>,
     if_match: IfMatch,
 ) -> Result<Answer<P::View>, Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     plan_as_seen::<P>(&by, id, &if_match).await?;
     let row = P::find(app, caller, id).await?;
-    let row = plan::plan_again(app, caller, origin, row).await?;
+    let row = P::plan(&by, row).await?;
     P::shown(app, row).await.map(Answer)
 }
 
-async fn apply<P: Planned>(
+async fn apply<P: Acts>(
     by: By,
     At(id): At<ChangeId>,
     if_match: IfMatch,
     Json(body): Json<ApplyBody>,
 ) -> Result<Answer<P::View>, Error> {
-    let By { app, caller, origin } = &by;
+    let By { app, caller, .. } = &by;
     // The hash protects the state that the entity tag named until the apply has begun, even if the change is planned
     // again meanwhile.
     let seen = plan_as_seen::<P>(&by, id, &if_match).await?;
     let row = P::find(app, caller, id).await?;
-    let row = apply::apply(app, caller, origin, row, body.into_request(seen)?).await?;
+    let row = P::apply(&by, row, body.into_request(seen)?).await?;
     P::shown(app, row).await.map(Answer)
 }
 
-async fn confirm<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<Answer<P::View>, Error> {
+async fn confirm<P: Acts>(by: By, At(id): At<ChangeId>) -> Result<Answer<P::View>, Error> {
     let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = window::confirm(&by, row).await?;
+    let row = P::confirm(&by, row).await?;
     P::shown(app, row).await.map(Answer)
 }
 
-async fn extend<P: Planned>(
+async fn extend<P: Acts>(
     by: By,
     At(id): At<ChangeId>,
     Json(body): Json<ExtendBody>,
 ) -> Result<Answer<P::View>, Error> {
     let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = window::extend(&by, row, body.secs).await?;
+    let row = P::extend(&by, row, body.secs).await?;
     P::shown(app, row).await.map(Answer)
 }
 
-async fn cancel<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<(StatusCode, Answer<P::View>), Error> {
+async fn cancel<P: Acts>(by: By, At(id): At<ChangeId>) -> Result<(StatusCode, Answer<P::View>), Error> {
     let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    let row = cancel::cancel(&by, row).await?;
+    let row = P::cancel(&by, row).await?;
     Ok((StatusCode::ACCEPTED, Answer(P::shown(app, row).await?)))
 }
 
-async fn revert<P: Planned>(by: By, creation: Creation, At(id): At<ChangeId>) -> Result<Response, Error> {
+async fn revert<P: Acts>(by: By, creation: Creation, At(id): At<ChangeId>) -> Result<Response, Error> {
     let By { app, caller, .. } = &by;
     let row = P::find(app, caller, id).await?;
-    match revert::revert(&by, creation, row).await? {
-        revert::Reverted::Staged(response) => Ok(response),
-        revert::Reverted::TakenBack(row) => Ok(Answer(P::shown(app, *row).await?).into_response()),
+    match P::revert(&by, creation, row).await? {
+        Reverted::Staged(response) => Ok(response),
+        Reverted::TakenBack(row) => Ok(Answer(P::shown(app, *row).await?).into_response()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use heddle_core::change::{ApplyStep, Attempt, OutcomeState, Plan};
 use heddle_core::fault::{Fault, FaultKind};
-use heddle_core::{ChangeId, ProcessId};
+use heddle_core::{ChangeId, ProcessId, UserId};
 use heddle_inventory::controllers::releases;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
@@ -13,7 +13,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_store::changes::{self, Advance, ChangeRow, Claim, Window};
 use heddle_store::{ControllerTarget, Scope, Set, Tx, organizations};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
@@ -24,15 +24,15 @@ use crate::declarations::ChangesSettings;
 
 /// How long a request waits for the end, in addition to the time in which the device must have been read.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
-pub(super) const CONFIRM_SECS: std::ops::RangeInclusive<u32> = 10..=600;
+pub const CONFIRM_SECS: std::ops::RangeInclusive<u32> = 10..=600;
 
 /// The parameters of a client's request to apply.
-#[derive(Debug)]
-pub(super) struct ApplyRequest {
-    pub(super) force: Option<bool>,
-    pub(super) plan_hash: Option<String>,
-    pub(super) confirm_within_secs: Option<u32>,
-    pub(super) extendable_to_secs: Option<u32>,
+#[derive(Debug, Clone)]
+pub struct ApplyRequest {
+    pub force: Option<bool>,
+    pub plan_hash: Option<String>,
+    pub confirm_within_secs: Option<u32>,
+    pub extendable_to_secs: Option<u32>,
 }
 
 /// Returns the change, if the caller may see it. A set is not a change.
@@ -41,7 +41,7 @@ pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<Cha
 }
 
 /// Returns a change or a set of changes, if the caller may see it.
-pub(super) async fn find_row(app: &App, caller: &Caller, id: ChangeId) -> Result<Option<ChangeRow>, Error> {
+pub async fn find_row(app: &App, caller: &Caller, id: ChangeId) -> Result<Option<ChangeRow>, Error> {
     let mut tx = app.db.single().await?;
     Ok(changes::find(&mut tx, &caller.scope(), id).await?)
 }
@@ -52,7 +52,7 @@ pub(super) async fn get(tx: &mut Tx, id: ChangeId) -> Result<ChangeRow, Error> {
 }
 
 /// Applies a change, or a set of them, through both gates. The answer is the state that the device shows.
-pub(super) async fn apply(
+pub async fn apply(
     app: &SharedApp,
     caller: &Caller,
     origin: &Origin,
@@ -116,57 +116,85 @@ async fn claim(
     gates::release_is_tested_or_allowed(app, &controller)?;
     gates::change_is_offered(app, &row, &controller)?;
     let plan_hash = plan.hash.clone();
+    let begins = Begins {
+        actor: Actor::caller(caller, origin),
+        started_by: caller.user_id,
+        via: caller.credential.via(),
+        window: Window {
+            confirm_within_secs: request.confirm_within_secs.map(i64::from),
+            extendable_to_secs: request.extendable_to_secs.map(i64::from),
+        },
+        owner,
+    };
+    let row = begin(&mut tx, app, &row, plan_hash, begins).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Who begins an apply, with which window, and which process drives it.
+pub(super) struct Begins {
+    pub(super) actor: Actor,
+    pub(super) started_by: UserId,
+    pub(super) via: Option<Value>,
+    pub(super) window: Window,
+    pub(super) owner: ProcessId,
+}
+
+/// Writes the intent to apply a change that [`changes::hold`] gave and all gates let pass.
+pub(super) async fn begin(
+    tx: &mut Tx,
+    app: &App,
+    row: &ChangeRow,
+    plan_hash: String,
+    begins: Begins,
+) -> Result<ChangeRow, Error> {
+    let Begins { actor, started_by, via, window, owner } = begins;
     let now = app.clock.now();
     let attempt = Attempt {
         number: 0,
         plan_hash,
         started_at: now,
-        started_by: caller.user_id,
-        via: caller.credential.via(),
+        started_by,
+        via,
         ended_at: None,
         state: OutcomeState::Applying,
         message: None,
         cancellations: Vec::new(),
     };
-    let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
-    let window = Window {
-        confirm_within_secs: request.confirm_within_secs.map(i64::from),
-        extendable_to_secs: request.extendable_to_secs.map(i64::from),
-    };
-    let claim = changes::claim_apply(&mut tx, &row, owner, &attempt, window, now).await?;
+    let claim = changes::claim_apply(tx, row, owner, &attempt, window, now).await?;
     let row = match claim {
         Claim::Claimed(row) => *row,
         Claim::NotPending(status) => {
-            return Err(gates::change_is_pending(status).err().unwrap_or_else(|| under_way(&row)));
+            return Err(gates::change_is_pending(status).err().unwrap_or_else(|| under_way(row)));
         }
         Claim::Busy => return Err(controller_busy()),
-        Claim::UnderWay => return Err(under_way(&row)),
+        Claim::UnderWay => return Err(under_way(row)),
     };
-    let row = match deadline {
-        Some(deadline) => {
+    let row = match window.confirm_within_secs {
+        Some(secs) => {
+            let deadline = now + TimeDelta::seconds(secs);
             let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };
             let (step, owner) = (ApplyStep::Sending, Some(owner));
-            let held = changes::advance(&mut tx, row.id, owner, step, step, &advance, now).await?;
+            let held = changes::advance(tx, row.id, owner, step, step, &advance, now).await?;
             held.ok_or_else(|| under_way(&row))?
         }
         None => row,
     };
-    set::follow(&mut tx, &row, now).await?;
-    let mut step = Step::new("change.apply_started", Actor::caller(caller, origin));
-    step.detail = json!({ "confirm_within_secs": request.confirm_within_secs });
-    record(&mut tx, app, &row, &step).await?;
-    tx.commit().await?;
+    set::follow(tx, &row, now).await?;
+    let mut step = Step::new("change.apply_started", actor);
+    step.detail = json!({ "confirm_within_secs": window.confirm_within_secs });
+    record(tx, app, &row, &step).await?;
     Ok(row)
 }
 
 /// What an apply sends, and where.
-struct ToSend<'r> {
+pub(super) struct ToSend<'r> {
     plan: &'r Plan,
-    controller: ControllerTarget,
+    pub(super) controller: ControllerTarget,
 }
 
 /// Checks all gates but those of the release, which the device is asked for.
-async fn may_be_applied<'r>(
+pub(super) async fn may_be_applied<'r>(
     app: &App,
     caller: &Caller,
     tx: &mut Tx,
@@ -219,11 +247,7 @@ fn window_is_valid(request: &ApplyRequest) -> Result<(), Error> {
 fn plan_may_be_sent<'a>(app: &App, row: &'a ChangeRow, request: &ApplyRequest) -> Result<&'a Plan, Error> {
     gates::change_is_its_own(row)?;
     gates::change_has_not_expired(row, app.clock.now())?;
-    let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
-        kind: "not_planned",
-        message: "change has no plan because the controller could not be read; plan it again first"
-            .to_owned(),
-    })?;
+    let plan = plan_of(row)?;
     if request.plan_hash.as_ref().is_some_and(|hash| *hash != plan.hash) {
         return Err(Error::Conflict {
             kind: "plan_changed",
@@ -231,12 +255,39 @@ fn plan_may_be_sent<'a>(app: &App, row: &'a ChangeRow, request: &ApplyRequest) -
                 .to_owned(),
         });
     }
-    gates::outcome_is_settled(row)?;
-    new_key::plan_is_under_current_key(app, row)?;
-    gates::plan_is_of_this_adapter(app, row, plan)?;
+    plan_is_still_good(app, row, plan)?;
     if let Some(secs) = request.confirm_within_secs {
         gates::window_fits(app, plan, secs)?;
     }
+    Ok(plan)
+}
+
+fn plan_of(row: &ChangeRow) -> Result<&Plan, Error> {
+    row.plan.as_ref().ok_or_else(|| Error::Conflict {
+        kind: "not_planned",
+        message: "change has no plan because the controller could not be read; plan it again first"
+            .to_owned(),
+    })
+}
+
+/// Checks that the outcome of an earlier attempt is settled, and that key and adapter are those that the plan was made with.
+fn plan_is_still_good(app: &App, row: &ChangeRow, plan: &Plan) -> Result<(), Error> {
+    gates::outcome_is_settled(row)?;
+    new_key::plan_is_under_current_key(app, row)?;
+    gates::plan_is_of_this_adapter(app, row, plan)
+}
+
+/// Returns the plan of a change that [`changes::hold`] gave, where it can be sent as it is, for the service's own steps: the
+/// gates that depend on a caller were passed before.
+pub(super) async fn plan_to_send<'r>(app: &App, tx: &mut Tx, row: &'r ChangeRow) -> Result<&'r Plan, Error> {
+    gates::platform_is_writable(app)?;
+    gates::change_is_pending(row.status)?;
+    let controller = place::still_used(tx, row).await?;
+    let plan = plan_of(row)?;
+    plan_is_still_good(app, row, plan)?;
+    files::named::require(tx, row.org_id, plan).await?;
+    gates::release_is_tested_or_allowed(app, &controller)?;
+    gates::change_is_offered(app, row, &controller)?;
     Ok(plan)
 }
 

@@ -22,7 +22,7 @@ use crate::declarations::CHANGE_CANCEL_REQUESTED;
 
 /// Records the request to end the job that the change waits for, and has it carried out. Returns at once: how the job
 /// ended, the outcome tells.
-pub(super) async fn cancel(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+pub async fn cancel(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
     let By { app, caller, origin } = by;
     let id = row.id;
     gates::change_may_be_moved_on(caller, &row)?;

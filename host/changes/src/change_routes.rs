@@ -12,6 +12,7 @@ use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::IfMatch;
+use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::list_query::{ListQuery as _, Listing};
@@ -24,11 +25,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::acts::{self, Planned, Summaries};
-use super::apply::{self};
+use super::acts::{self, Acts, Summaries};
+use super::apply::{self, ApplyRequest};
 use super::place::{Asked, controller_on_path};
+use super::revert::Reverted;
 use super::view::{Beside, ChangeView, view};
-use super::{settle, vendors};
+use super::{cancel, plan, revert, settle, vendors, window};
 
 const CHANGE: &str = "/gateway-vpn/changes/{change_id}";
 /// Most changes of a list without pages.
@@ -58,7 +60,8 @@ list_query! {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ByGatewayQuery {
-    /// The controller's vendor.
+    /// The controller's vendor: one of the five whose controllers the interface calls gateways. Changes of any other
+    /// vendor are in the list of all changes, which has the filters `controller_id` and `vendor`.
     vendor: String,
     /// Only changes of this status.
     status: Option<ChangeStatus>,
@@ -115,9 +118,12 @@ struct StandingView {
 /// Changes, each by itself.
 struct Changes;
 
-impl Planned for Changes {
+#[async_trait::async_trait]
+impl Acts for Changes {
     const ONE: &'static str = CHANGE;
+    type Row = ChangeRow;
     type View = ChangeView;
+    type Inverse = ChangeView;
 
     async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
         apply::find(app, caller, id).await
@@ -129,6 +135,30 @@ impl Planned for Changes {
 
     fn plan_hash(seen: ChangeView) -> Option<String> {
         seen.plan.map(|plan| plan.hash)
+    }
+
+    async fn plan(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+        Box::pin(plan::plan_again(&by.app, &by.caller, &by.origin, row)).await
+    }
+
+    async fn apply(by: &By, row: ChangeRow, request: ApplyRequest) -> Result<ChangeRow, Error> {
+        apply::apply(&by.app, &by.caller, &by.origin, row, request).await
+    }
+
+    async fn confirm(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+        window::confirm(by, row).await
+    }
+
+    async fn extend(by: &By, row: ChangeRow, secs: u32) -> Result<ChangeRow, Error> {
+        window::extend(by, row, secs).await
+    }
+
+    async fn cancel(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+        cancel::cancel(by, row).await
+    }
+
+    async fn revert(by: &By, creation: Creation, row: ChangeRow) -> Result<Reverted<ChangeRow>, Error> {
+        Box::pin(revert::revert(by, creation, row)).await
     }
 }
 
@@ -244,14 +274,16 @@ async fn by_gateway(
     At(controller): At<ControllerId>,
     Params(query): Params<ByGatewayQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
-    let installed = app.vendors();
-    let mut known: Vec<&str> = installed.iter().chain(vendors::gateways()).map(String::as_str).collect();
-    known.sort_unstable();
-    known.dedup();
-    if !known.contains(&query.vendor.as_str()) {
+    let known = vendors::gateways();
+    if !known.contains(&query.vendor) {
         return Err(Error::BadRequest {
             kind: "unknown_vendor",
-            message: format!("vendor '{}' is not one of {}", query.vendor, known.join(", ")),
+            message: format!(
+                "vendor '{}' is not one of {}; changes of every vendor are listed at \
+                 /gateway-vpn/changes?controller_id={controller}",
+                query.vendor,
+                known.join(", ")
+            ),
         });
     }
     let asked = Asked { vendor: Some(&query.vendor), ..Asked::of(controller, None) };

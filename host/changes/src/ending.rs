@@ -63,6 +63,11 @@ pub(super) async fn finish_in(
     if is_applied && let Some(original) = ended.reverts {
         mark_reverted(&mut tx, app, original, &ended).await?;
     }
+    if state == OutcomeState::Reverted
+        && let Some(original) = ended.reverts
+    {
+        unmark_reverted(&mut tx, app, original, &ended).await?;
+    }
     tx.commit().await?;
     Measures::of(app).apply_ended(&ended.vendor, state);
     Bell::of(app).ring();
@@ -104,4 +109,16 @@ async fn mark_reverted(tx: &mut Tx, app: &App, original: ChangeId, by: &ChangeRo
     set::follow(tx, &original, now).await?;
     let message = format!("taken back by change {}", by.id);
     record(tx, app, &original, &ending(&original, OutcomeState::Reverted, Some(message))).await
+}
+
+/// The inverse is no longer in effect, so what it took back is again.
+async fn unmark_reverted(tx: &mut Tx, app: &App, original: ChangeId, by: &ChangeRow) -> Result<(), Error> {
+    let now = app.clock.now();
+    if !changes::unmark_reverted(tx, original, by.id, now).await? {
+        return Ok(());
+    }
+    let original = get(tx, original).await?;
+    set::follow(tx, &original, now).await?;
+    let message = format!("in effect again: change {} was taken back", by.id);
+    record(tx, app, &original, &ending(&original, OutcomeState::Applied, Some(message))).await
 }

@@ -78,7 +78,7 @@ pub(super) fn catastrophe_needs_site_admin(caller: &Caller, danger: Danger) -> R
     if danger == Danger::Catastrophic { caller.require_role(Role::SiteAdmin) } else { Ok(()) }
 }
 
-pub(super) fn platform_is_writable(app: &App) -> Result<(), Error> {
+pub fn platform_is_writable(app: &App) -> Result<(), Error> {
     if app.config.adapter_read_only {
         return Err(Error::Bare {
             status: StatusCode::FORBIDDEN,
@@ -115,7 +115,7 @@ pub(super) fn change_is_pending(status: ChangeStatus) -> Result<(), Error> {
 
 /// Refuses a member of a set: it is handled only with its set.
 pub(super) fn change_is_its_own(row: &ChangeRow) -> Result<(), Error> {
-    let Some(set) = row.set_id else { return Ok(()) };
+    let Some(set) = row.saga_id.or(row.set_id) else { return Ok(()) };
     Err(Error::Conflict {
         kind: "in_set",
         message: format!(

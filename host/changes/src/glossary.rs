@@ -11,11 +11,7 @@ pub(crate) const CHANGES: Glossary = Glossary {
         ),
         ("files", "Files", "Files that people upload for changes, and files that devices gave."),
     ],
-    nouns: &[
-        ("/gateway-vpn/changes", "change", "changes"),
-        ("/gateway-vpn/changes/sets", "change_set", "change_sets"),
-        ("/files", "file", "files"),
-    ],
+    nouns: &[("/gateway-vpn/changes", "change", "changes"), ("/files", "file", "files")],
     examples: include_str!("../assets/examples.json"),
     vocabulary: include_str!("../assets/vocabulary.txt"),
 };

@@ -2,10 +2,11 @@
 //!
 //! Nothing reaches a device outside [`apply`]. Staging and planning only read; the runtime enforces it.
 
-mod acts;
-mod apply;
+pub mod acts;
+pub mod apply;
 mod asking;
-mod cancel;
+pub mod cancel;
+mod cause;
 mod change_routes;
 pub mod declarations;
 mod detail;
@@ -24,21 +25,23 @@ mod measures;
 mod model_routes;
 mod new_key;
 mod outcome;
+pub mod parts;
 mod payload;
 mod place;
-mod plan;
-mod revert;
+pub mod plan;
+pub mod revert;
 mod routes;
+pub mod seam;
 mod set;
-mod set_routes;
-mod settle;
+pub mod settle;
 pub mod vendors;
-mod view;
-mod window;
+pub mod view;
+pub mod window;
 
 use heddle_kernel::feature::Names;
 use std::time::Duration;
 
+pub use cause::{Cause, step_of};
 use futures::FutureExt as _;
 use heddle_core::ChangeId;
 use heddle_kernel::app::{App, Parts, SharedApp};
@@ -49,7 +52,8 @@ use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 pub use place::{Asked, Place, Seen, controller_on_path};
-pub use plan::{Request, stage_for_run};
+pub use plan::Request;
+pub use view::ChangeView;
 
 use self::drivers::Drivers;
 use self::measures::Measures;

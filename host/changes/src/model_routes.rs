@@ -6,7 +6,7 @@ use heddle_core::adapter::Feature;
 use heddle_core::change::Operation;
 use heddle_core::{ControllerId, SiteLevel};
 use heddle_inventory::model::{self, kind_of};
-use heddle_kernel::app::SharedApp;
+use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::refuse_longer;
 use heddle_kernel::http::access::Access;
@@ -26,6 +26,19 @@ use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
 use super::routes::StageBody;
 use super::view::ChangeView;
+
+/// A request in the words of the model.
+#[derive(Debug)]
+pub struct InModel<'a> {
+    pub controller_id: ControllerId,
+    /// The vendor's site that is meant, by its id or its name.
+    pub site_ref: Option<String>,
+    pub kind: &'a str,
+    /// Such as `create`.
+    pub verb: &'a str,
+    pub payload: Value,
+    pub notes: Option<String>,
+}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -136,7 +149,19 @@ async fn stage(
     (kind, verb): (&str, &str),
     body: StageBody,
 ) -> Result<Response, Error> {
-    refuse_longer("notes", body.notes.as_deref().unwrap_or_default(), NOTES_CHARS_MAX)?;
+    let StageBody { payload, notes } = body;
+    let request =
+        request(app, caller, InModel { controller_id, site_ref, kind, verb, payload, notes }).await?;
+    plan::stage(app, caller, origin, creation, request).await
+}
+
+/// The request of a verb, if the caller may write where it is for.
+///
+/// # Errors
+/// As for a request of a client.
+pub async fn request(app: &App, caller: &Caller, asked: InModel<'_>) -> Result<Request, Error> {
+    let InModel { controller_id, site_ref, kind, verb, payload, notes } = asked;
+    refuse_longer("notes", notes.as_deref().unwrap_or_default(), NOTES_CHARS_MAX)?;
     kind_of(kind)?;
     let asked = Asked::of(controller_id, site_ref.as_deref());
     let seen = controller_on_path(app, caller, asked).await?;
@@ -147,19 +172,18 @@ async fn stage(
     let place = seen.place(caller, Asked { is_of_site, ..asked })?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     let (feature, operation) = feature_of(&adapter, kind, verb)?;
-    let request = Request {
+    Ok(Request {
         controller_id,
         site_id: None,
-        site_ref,
         vendor: None,
         area: feature.area.clone(),
         feature: feature.id.clone(),
         operation,
-        payload: body.payload,
+        site_ref,
+        payload,
         also: Vec::new(),
-        notes: body.notes,
-    };
-    plan::stage(app, caller, origin, creation, request).await
+        notes,
+    })
 }
 
 /// The feature and the operation of a verb, or an error that names what the adapter can express.

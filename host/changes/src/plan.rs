@@ -3,10 +3,12 @@
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
+use heddle_core::blast_radius::BlastRadius;
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
 use heddle_core::fault::FaultKind;
 use heddle_core::file::GivenFile;
 use heddle_core::organization_settings::OrganizationSettings;
+use heddle_core::saga::SagaStep;
 use heddle_core::{ChangeId, ControllerId, SiteId, SiteLevel};
 use heddle_inventory::adapters::{self, call_for};
 use heddle_kernel::app::App;
@@ -17,15 +19,15 @@ use heddle_kernel::http::extract::Origin;
 use heddle_kernel::keys::Keys;
 use heddle_kernel::nearest::nearest;
 use heddle_runtime::{Adapter, CallError, SecretBook};
-use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
-use heddle_store::controllers::ControllerTarget;
+use heddle_store::{Tx, sagas};
+use heddle_topology::Question;
 use serde_json::{Value, json};
 
-use super::asking::Asking;
+use super::cause::Cause;
 use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
-use super::place::{self, Asked, Place};
+use super::place::{self, Place};
 use super::view::{Beside, view};
 use super::{expressed, files, gates, new_key, payload, set};
 use crate::declarations::{CHANGE_STAGED, ChangesSettings};
@@ -46,23 +48,6 @@ pub struct Request {
     /// Further changes that are planned and applied together with this one.
     pub also: Vec<ChangeSpec>,
     pub notes: Option<String>,
-}
-
-/// The origin of a request: a client, or a step of a run.
-struct Asker {
-    actor: Actor,
-    request_id: String,
-    run: Option<RunStep>,
-}
-
-impl Asker {
-    fn of_request(caller: &Caller, origin: &Origin) -> Self {
-        Self { actor: Actor::caller(caller, origin), request_id: origin.request_id.clone(), run: None }
-    }
-
-    fn of_run(caller: &Caller, run: RunStep) -> Self {
-        Self { actor: Actor::author(caller), request_id: format!("run-{}", run.run_id), run: Some(run) }
-    }
 }
 
 /// A change that takes another one back.
@@ -114,61 +99,54 @@ pub(super) async fn stage(
     creation: Creation,
     request: Request,
 ) -> Result<Response, Error> {
-    let asker = Asker::of_request(caller, origin);
-    let (place, adapter) = place_of(app, caller, &request).await?;
-    let checked = check(app, caller, &place, &adapter, request).await?;
-    let staged = stage_checked(app, caller, asker, checked).await?;
-    answer(app, staged, creation).await
+    let ready = prepare(app, caller, Cause::Request(origin), request).await?;
+    let mut tx = app.db.write().await?;
+    let staged = ready.write(app, caller, &mut tx).await?;
+    answer(app, tx, staged, creation).await
 }
 
-/// Stages a change for a step of a run, as its author. It is idempotent: the same step gets the same change.
+/// Checks and plans a request: the device is read, and nothing is written.
 ///
 /// # Errors
-/// As for a request of a client, and a conflict where the step has staged something else before.
-pub async fn stage_for_run(
-    app: &App,
-    author: &Caller,
-    run: RunStep,
-    request: Request,
-) -> Result<ChangeRow, Error> {
-    let asking = Asking {
-        controller: request.controller_id,
-        feature: request.feature.clone(),
-        operation: request.operation,
-    };
-    if let Some(row) = staged_by_run(app, author, &run, &asking).await? {
-        return Ok(row);
-    }
-    let (place, adapter) = place_of(app, author, &request).await?;
-    let checked = check(app, author, &place, &adapter, request).await?;
-    match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
-        Ok(Staged { mut tx, row, step }) => {
-            record(&mut tx, app, &row, &step).await?;
-            tx.commit().await?;
-            log_staged(&row);
-            Ok(row)
-        }
-        Err(Error::Conflict { kind: STAGED_ALREADY, .. }) => {
-            staged_by_run(app, author, &run, &asking).await?.ok_or(Error::NotFound("change"))
-        }
-        Err(error) => Err(error),
-    }
+/// As for a request of a client.
+pub async fn prepare(app: &App, caller: &Caller, cause: Cause<'_>, request: Request) -> Result<Ready, Error> {
+    let (place, adapter) = place_of(app, caller, &request).await?;
+    let checked = check(app, caller, place, adapter, request).await?;
+    ready(app, caller, cause, checked).await
 }
 
-async fn staged_by_run(
+/// Plans what a change asked for that was applied before, with its secrets.
+pub(super) async fn prepare_again(
     app: &App,
-    author: &Caller,
-    run: &RunStep,
-    asking: &Asking,
-) -> Result<Option<ChangeRow>, Error> {
-    let mut tx = app.db.single().await?;
-    let staged = changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?;
-    staged.map(|row| asking.answered_by(row)).transpose()
+    caller: &Caller,
+    cause: Cause<'_>,
+    row: ChangeRow,
+    notes: String,
+) -> Result<Ready, Error> {
+    gates::change_is_permitted(caller, &row)?;
+    let place = place::used_place_of(app, caller, &row).await?;
+    let adapter = app.adapter(&place.controller.vendor)?;
+    let row = new_key::current(app, row).await?;
+    let secrets = secrets_of(app, &row)?;
+    let request = Request {
+        controller_id: row.controller_id,
+        site_id: None,
+        site_ref: None,
+        vendor: None,
+        area: row.area,
+        feature: row.feature,
+        operation: row.operation,
+        payload: row.payload,
+        also: row.also,
+        notes: Some(notes),
+    };
+    let checked = Checked { place, adapter, request, danger: row.danger, secrets, inverse: None };
+    ready(app, caller, cause, checked).await
 }
 
 /// Returns the place and its adapter, if the caller may see it and write there.
 async fn place_of(app: &App, caller: &Caller, request: &Request) -> Result<(Place, Adapter), Error> {
-    let asked = Asked {
+    let asked = place::Asked {
         controller_id: request.controller_id,
         site_id: request.site_id,
         vendor: request.vendor.as_deref(),
@@ -179,21 +157,21 @@ async fn place_of(app: &App, caller: &Caller, request: &Request) -> Result<(Plac
     let adapter = app.adapter(&seen.controller.vendor)?;
     let feature = adapter.description().feature(&request.feature);
     let is_of_site = feature.is_none_or(|feature| feature.is_of_site);
-    let place = seen.place(caller, Asked { is_of_site, ..asked })?;
+    let place = seen.place(caller, place::Asked { is_of_site, ..asked })?;
     caller.require_level(place.site_id, SiteLevel::Write)?;
     Ok((place, adapter))
 }
 
 /// Checks a request against its feature, puts what adapters know of files in the place of their ids, and takes its secrets
 /// out.
-async fn check<'a>(
+async fn check(
     app: &App,
     caller: &Caller,
-    place: &'a Place,
-    adapter: &'a Adapter,
+    place: Place,
+    adapter: Adapter,
     mut request: Request,
-) -> Result<Checked<'a>, Error> {
-    let found = feature_of(adapter, &request.area, &request.feature, request.operation);
+) -> Result<Checked, Error> {
+    let found = feature_of(&adapter, &request.area, &request.feature, request.operation);
     let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
     // Only callers that may change an area learn what exists in it.
     gates::feature_is_permitted(caller, &request.feature, danger)?;
@@ -213,16 +191,15 @@ async fn check<'a>(
     Ok(Checked { place, adapter, request, danger, secrets, inverse: None })
 }
 
-/// Stages the inverse of a change; its payload comes from the adapter.
-pub(super) async fn stage_inverse(
+/// Plans the inverse of a change; its payload comes from the adapter.
+pub(super) async fn prepare_inverse(
     app: &App,
     caller: &Caller,
     origin: &Origin,
-    creation: Creation,
-    place: &Place,
+    place: Place,
     mut request: Request,
     inverse: Inverse,
-) -> Result<Response, Error> {
+) -> Result<Ready, Error> {
     let adapter = app.adapter(&place.controller.vendor)?;
     // The inverse of a set over several areas begins with the last member.
     if let Some(feature) = adapter.description().feature(&request.feature) {
@@ -242,92 +219,111 @@ pub(super) async fn stage_inverse(
     }
     gates::catastrophe_needs_site_admin(caller, danger)?;
     let secrets = inverse.secrets.clone();
-    let checked = Checked { place, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
-    let asker = Asker::of_request(caller, origin);
-    let staged = stage_checked(app, caller, asker, checked).await?;
-    answer(app, staged, creation).await
+    let checked = Checked { place, adapter, request, danger, secrets, inverse: Some(inverse) };
+    ready(app, caller, Cause::Request(origin), checked).await
 }
 
 /// A checked request that may be staged.
-struct Checked<'a> {
-    place: &'a Place,
-    adapter: &'a Adapter,
+struct Checked {
+    place: Place,
+    adapter: Adapter,
     request: Request,
     danger: Danger,
     secrets: SecretBook,
     inverse: Option<Inverse>,
 }
 
-/// A change that is written, and what is still to be recorded of it in its transaction: from then on other writers of the
-/// organization wait.
-struct Staged {
-    tx: Tx,
-    row: ChangeRow,
-    step: Step,
+/// A request that was checked and planned: the device was read, and nothing is written.
+pub struct Ready {
+    place: Place,
+    actor: Actor,
+    run: Option<RunStep>,
+    area: String,
+    spec: ChangeSpec,
+    also: Vec<ChangeSpec>,
+    notes: Option<String>,
+    planned: Planned,
+    danger: Danger,
+    reverts: Option<ChangeId>,
 }
 
-/// Writes the change, and neither records nor commits it yet.
-async fn stage_checked(
-    app: &App,
-    caller: &Caller,
-    asker: Asker,
-    checked: Checked<'_>,
-) -> Result<Staged, Error> {
-    let Checked { place, adapter, mut request, danger, secrets, inverse } = checked;
-    let controller = &place.controller;
-    request.also.iter_mut().for_each(|spec| spec.site.clone_from(&place.site_ref));
-    let spec = ChangeSpec {
-        feature: request.feature.clone(),
-        operation: request.operation,
-        site: place.site_ref.clone(),
-        payload: request.payload,
-    };
-    let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
+/// Asks the adapter for the plan.
+async fn ready(app: &App, caller: &Caller, cause: Cause<'_>, checked: Checked) -> Result<Ready, Error> {
+    let Checked { place, adapter, request, danger, secrets, inverse } = checked;
+    let Request { area, feature, operation, payload, mut also, notes, .. } = request;
+    also.iter_mut().for_each(|spec| spec.site.clone_from(&place.site_ref));
+    let spec = ChangeSpec { feature, operation, site: place.site_ref.clone(), payload };
+    let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(also.iter().cloned()).collect();
     // What takes a change back is the adapter's own, and sends no file.
     let given = if inverse.is_none() { files::named::given_in(&specs) } else { Vec::new() };
-    let mut planned = ask(adapter, controller, &asker.request_id, (&specs, &given), &secrets).await?;
+    let asked = Asked { place: &place, specs: &specs, given: &given, meant: &specs };
+    let mut planned = ask(app, &adapter, &cause.request_id(), asked, &secrets).await?;
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
         plan.warnings.extend(inverse.warnings.iter().cloned());
     }
-    let danger = expressed::permitted(caller, adapter, &planned, danger)?;
+    let danger = expressed::permitted(caller, &adapter, &planned, danger)?;
+    let (actor, run) = (cause.actor(caller), cause.step());
+    let reverts = inverse.map(|inverse| inverse.of);
+    Ok(Ready { place, actor, run, area, spec, also, notes, planned, danger, reverts })
+}
 
-    let id: ChangeId = app.clock.new_id();
-    let now = app.clock.now();
-    let mut tx = app.db.write().await?;
-    let settings = place::place_is_the_same(&mut tx, place).await?;
-    let row = changes::insert(
-        &mut tx,
-        &NewChange {
+impl Ready {
+    /// Writes the change in an open transaction, and neither records nor commits it yet.
+    ///
+    /// # Errors
+    /// A conflict where the place is another one by now.
+    pub async fn write(self, app: &App, caller: &Caller, tx: &mut Tx) -> Result<Staged, Error> {
+        let Self { place, actor, run, area, spec, also, notes, planned, danger, reverts } = self;
+        let controller = &place.controller;
+        let id: ChangeId = app.clock.new_id();
+        let now = app.clock.now();
+        let settings = place::place_is_the_same(tx, &place).await?;
+        let new = NewChange {
             id,
             org_id: controller.org_id,
             site_id: place.site_id,
             site_ref: place.site_ref.clone(),
             controller_id: controller.id,
             vendor: controller.vendor.clone(),
-            area: request.area,
+            area,
             feature: spec.feature,
             operation: spec.operation,
             payload: spec.payload,
-            also: request.also,
-            notes: request.notes,
+            also,
+            notes,
             staged_by: caller.user_id,
             expires_at: now + ttl(app, &settings),
             planned: record_of(app, id, planned, danger),
             now,
-            reverts: inverse.map(|inverse| inverse.of),
-            run: asker.run,
+            reverts,
+            run,
             is_set: false,
-        },
-    )
-    .await
-    .map_err(staged_already)?;
-    files::named::hold(&mut tx, app, &row).await?;
-    let step = Step::new("change.staged", asker.actor).event(CHANGE_STAGED);
-    Ok(Staged { tx, row, step })
+        };
+        let row = changes::insert(tx, &new).await.map_err(staged_already)?;
+        files::named::hold(tx, app, &row).await?;
+        let step = Step::new("change.staged", actor).event(CHANGE_STAGED);
+        Ok(Staged { row, step })
+    }
+}
+
+/// A change that is written in an open transaction, and not recorded yet.
+pub struct Staged {
+    pub row: ChangeRow,
+    step: Step,
+}
+
+impl Staged {
+    /// Records the change: from then on other writers of the organization wait.
+    ///
+    /// # Errors
+    /// The database gives no answer.
+    pub async fn record(&self, tx: &mut Tx, app: &App) -> Result<(), Error> {
+        record(tx, app, &self.row, &self.step).await
+    }
 }
 
 /// The conflict when another process carries out the same step: it has already staged the change.
-const STAGED_ALREADY: &str = "staged_already";
+pub(super) const STAGED_ALREADY: &str = "staged_already";
 
 fn staged_already(error: heddle_store::Error) -> Error {
     if error.is_unique("change_run_key") {
@@ -340,18 +336,21 @@ fn staged_already(error: heddle_store::Error) -> Error {
 }
 
 /// Records and commits the change, and returns the answer to the request.
-async fn answer(app: &App, staged: Staged, creation: Creation) -> Result<Response, Error> {
-    let Staged { mut tx, row, step } = staged;
-    let conflicts_with = changes::conflicts(&mut tx, &row).await?;
+///
+/// # Errors
+/// The database gives no answer.
+pub async fn answer(app: &App, mut tx: Tx, staged: Staged, creation: Creation) -> Result<Response, Error> {
+    let row = &staged.row;
+    let conflicts_with = changes::conflicts(&mut tx, row).await?;
     let path = format!("/gateway-vpn/changes/{}", row.id);
     let shown = view(row.clone(), Beside { conflicts_with, set: None })?;
-    record(&mut tx, app, &row, &step).await?;
+    staged.record(&mut tx, app).await?;
     let response = creation.finish(tx, app, &path, &shown).await?;
-    log_staged(&row);
+    log_staged(row);
     Ok(response)
 }
 
-fn log_staged(row: &ChangeRow) {
+pub(super) fn log_staged(row: &ChangeRow) {
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged change {}", row.id);
 }
 
@@ -363,7 +362,7 @@ pub(super) fn ttl(app: &App, settings: &OrganizationSettings) -> TimeDelta {
 }
 
 /// Plans a pending change again, against the device as it is now.
-pub(super) async fn plan_again(
+pub async fn plan_again(
     app: &App,
     caller: &Caller,
     origin: &Origin,
@@ -372,38 +371,68 @@ pub(super) async fn plan_again(
     gates::change_is_permitted(caller, &row)?;
     gates::change_is_pending(row.status)?;
     gates::change_is_its_own(&row)?;
+    plan_pending(app, caller, Cause::Request(origin), row).await
+}
+
+/// The same of a change that was found to be pending, also of a part of a set over several controllers.
+pub(super) async fn plan_pending(
+    app: &App,
+    caller: &Caller,
+    cause: Cause<'_>,
+    row: ChangeRow,
+) -> Result<ChangeRow, Error> {
     gates::plan_may_be_made(&row)?;
-    let controller = place::used_place_of(app, caller, &row).await?.controller;
-    let adapter = app.adapter(&controller.vendor)?;
+    let place = place::used_place_of(app, caller, &row).await?;
+    let adapter = app.adapter(&place.controller.vendor)?;
     let row = new_key::current(app, row).await?;
     let specs = asked_of(&row);
     let secrets = secrets_of(app, &row)?;
     let given = files::named::given(app, &row).await?;
-    let planned = ask(&adapter, &controller, &origin.request_id, (&specs, &given), &secrets).await?;
+    let meant = if row.is_set { set::meant(app, &row).await? } else { specs.clone() };
+    let asked = Asked { place: &place, specs: &specs, given: &given, meant: &meant };
+    let planned = ask(app, &adapter, &cause.request_id(), asked, &secrets).await?;
     let danger = expressed::permitted(caller, &adapter, &planned, row.danger)?;
 
     let mut tx = app.db.write().await?;
+    if let Some(saga) = row.saga_id
+        && sagas::lock(&mut tx, saga).await?.is_none_or(|saga| saga.step != SagaStep::Idle)
+    {
+        return Err(Error::conflict("the set is being applied; wait until that has ended"));
+    }
     let record_of_plan = record_of(app, row.id, planned, danger);
     let now = app.clock.now();
-    let row = changes::set_plan(&mut tx, row.id, &record_of_plan, now)
+    let row = changes::set_plan(&mut tx, row.id, row.saga_id, &record_of_plan, now)
         .await?
         .ok_or_else(|| Error::conflict("change is being applied, or is not pending any more"))?;
     set::follow(&mut tx, &row, now).await?;
-    let step = Step::new("change.planned", Actor::caller(caller, origin));
+    let step = Step::new("change.planned", cause.actor(caller));
     record(&mut tx, app, &row, &step).await?;
     tx.commit().await?;
     Ok(row)
 }
 
-/// Asks the adapter for a plan that sends no other files than `given`. An unreachable device is not an error; a payload that
-/// cannot work is, and a feature that the release of the device does not have.
+/// What a plan is to be made of.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) place: &'a Place,
+    pub(super) specs: &'a [ChangeSpec],
+    /// The files that the plan may send.
+    pub(super) given: &'a [GivenFile],
+    /// The same as people asked for it: in the words of the model where it was asked in them.
+    pub(super) meant: &'a [ChangeSpec],
+}
+
+/// Asks the adapter for a plan that sends no other files than those given. An unreachable device is not an error; a payload
+/// that cannot work is, and a feature that the release of the device does not have.
 pub(super) async fn ask(
+    app: &App,
     adapter: &Adapter,
-    controller: &ControllerTarget,
     request_id: &str,
-    (specs, given): (&[ChangeSpec], &[GivenFile]),
+    asked: Asked<'_>,
     secrets: &SecretBook,
 ) -> Result<Planned, Error> {
+    let Asked { specs, given, .. } = asked;
+    let controller = &asked.place.controller;
     gates::features_are_offered(adapter, specs, controller)?;
     let call = call_for(controller, request_id)?;
     let mut secrets = secrets.clone();
@@ -419,14 +448,37 @@ pub(super) async fn ask(
     };
     let specs = expressed_as.as_deref().unwrap_or(specs);
     match adapter.plan(&call, specs, &secrets, given).await {
-        Ok((plan, found)) => {
+        Ok((mut plan, found)) => {
             secrets.entries.extend(found.entries);
+            let radius = reach(app, adapter, asked, &plan).await?;
+            // Never weaker than the adapter's own word; the hash covers it.
+            plan.lockout_risk |= radius.own_way.is_lockout_risk();
             let mut shown = Plan::of(&plan, adapter.identity(), specs);
             shown.warnings.extend(takes_all_warning(&shown));
+            shown.blast_radius = Some(radius);
             Ok(Planned { plan: Some((shown, plan)), error: None, secrets, expressed_as })
         }
         Err(error) => without_plan(error, secrets, expressed_as),
     }
+}
+
+/// What lies behind what a plan changes, as the topology of its site tells.
+async fn reach(
+    app: &App,
+    adapter: &Adapter,
+    asked: Asked<'_>,
+    plan: &AdapterPlan,
+) -> Result<BlastRadius, Error> {
+    let Asked { place, meant, .. } = asked;
+    let question = Question {
+        org_id: place.controller.org_id,
+        site_id: place.site_id,
+        controller_id: place.controller.id,
+        description: adapter.description(),
+        asked: meant,
+        touches: &plan.touches,
+    };
+    heddle_topology::blast_radius(app, question).await
 }
 
 /// What is known where there is no plan, or the error of a request that can have none.

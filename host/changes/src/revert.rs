@@ -10,28 +10,25 @@ use heddle_runtime::CallError;
 use heddle_store::changes::{self, ChangeRow};
 
 use super::place::used_place_of;
-use super::plan::{self, Inverse, Request, secrets_of};
+use super::plan::{self, Inverse, Ready, Request, secrets_of};
 use super::{gates, new_key, window};
 
 /// The result of a revert.
-pub(super) enum Reverted {
-    /// The change was taken back at the device.
-    TakenBack(Box<ChangeRow>),
+pub enum Reverted<R> {
+    /// It was taken back at the device.
+    TakenBack(Box<R>),
     /// Another change was staged that takes it back.
     Staged(Response),
 }
 
-impl std::fmt::Debug for Reverted {
+impl<R> std::fmt::Debug for Reverted<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TakenBack(row) => f.debug_tuple("TakenBack").field(row).finish(),
-            Self::Staged(_) => f.write_str("Staged"),
-        }
+        f.write_str(if matches!(self, Self::TakenBack(_)) { "TakenBack" } else { "Staged" })
     }
 }
 
 /// Takes back a change that is in its window or in doubt; stages the inverse of one that is applied.
-pub(super) async fn revert(by: &By, creation: Creation, row: ChangeRow) -> Result<Reverted, Error> {
+pub async fn revert(by: &By, creation: Creation, row: ChangeRow) -> Result<Reverted<ChangeRow>, Error> {
     gates::change_may_be_moved_on(&by.caller, &row)?;
     let is_idle = row.apply_step == ApplyStep::Idle;
     if row.apply_step == ApplyStep::Holding || (is_idle && gates::must_be_verified(&row)) {
@@ -41,11 +38,14 @@ pub(super) async fn revert(by: &By, creation: Creation, row: ChangeRow) -> Resul
     if !is_idle {
         return Err(super::apply::under_way(&row));
     }
-    stage_inverse(by, creation, row).await.map(Reverted::Staged)
+    let ready = prepare_inverse(by, row).await?;
+    let mut tx = by.app.db.write().await?;
+    let staged = ready.write(&by.app, &by.caller, &mut tx).await?;
+    plan::answer(&by.app, tx, staged, creation).await.map(Reverted::Staged)
 }
 
-/// Stages the change that takes this one back.
-async fn stage_inverse(by: &By, creation: Creation, row: ChangeRow) -> Result<Response, Error> {
+/// Plans the change that takes this one back.
+pub async fn prepare_inverse(by: &By, row: ChangeRow) -> Result<Ready, Error> {
     let By { app, caller, origin } = by;
     if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
         return Err(Error::Conflict {
@@ -81,9 +81,7 @@ async fn stage_inverse(by: &By, creation: Creation, row: ChangeRow) -> Result<Re
         also: inverse.collect(),
         notes: Some(format!("takes back {what} {}", row.id)),
     };
-    plan::stage_inverse(app, caller, origin, creation, &place, request, inverse_of)
-        .await
-        .map_err(object_is_gone)
+    plan::prepare_inverse(app, caller, origin, place, request, inverse_of).await.map_err(object_is_gone)
 }
 
 /// The error when the object that a change wrote no longer exists.

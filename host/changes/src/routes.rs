@@ -34,7 +34,7 @@ use super::live::{self, LivePage, LiveQuery, OneQuery};
 use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
 use super::view::ChangeView;
-use super::{change_routes, model_routes, set_routes};
+use super::{change_routes, model_routes};
 
 /// Areas of the family whose paths name a site.
 const SITE_SCOPED: &[&str] = &[
@@ -109,7 +109,7 @@ struct AreaView {
 
 pub(super) fn routes(app: &SharedApp) -> Routes {
     let adapters = app.runtime.adapters();
-    let own = change_routes::routes().merge(set_routes::routes()).merge(model_routes::routes());
+    let own = change_routes::routes().merge(model_routes::routes());
     own.merge(of_areas(adapters.iter().map(|adapter| (adapter.id(), adapter.description()))))
 }
 

@@ -1,266 +1,19 @@
-//! Sets of changes of one controller: one plan, one review, one apply; each member has its own outcome.
+//! The members of a set of one controller: they follow its row in the transaction that moves it.
 //!
-//! A set has its own row among the changes, which is planned and applied like a change. Its members follow it in the
-//! same transaction. While they are in it, they are not handled alone.
+//! A set has its own row among the changes, which is planned and applied like a change. While its members are in it, they
+//! are not handled alone.
 
-use axum::response::Response;
-use heddle_core::change::{Attempt, ChangeSpec, ChangeStatus, Danger, OutcomeState, Plan, Stage};
+use heddle_core::change::{ChangeSpec, ChangeStatus, OutcomeState, Stage};
 use heddle_core::fault::Effect;
-use heddle_core::file::GivenFile;
-use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use heddle_core::{Timestamp, UserId};
 use heddle_kernel::app::App;
-use heddle_kernel::caller::Caller;
-use heddle_kernel::http::conditional::{Tag, Tagged};
-use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
-use heddle_runtime::{Adapter, SecretBook};
 use heddle_store::Tx;
-use heddle_store::changes::{self, ChangeRow, Followed, NewChange, SetStanding};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
+use heddle_store::changes::{self, ChangeRow, Followed};
 
-use super::apply::{find_row, get, under_way};
 use super::detail::{ChangeResult, Detail};
 use super::job::has_left;
-use super::outcome::{Actor, Step, record};
-use super::place::{caller_may_write, place_is_the_same, used_place_of};
-use super::plan::{self, secrets_of, specs_of, ttl};
-use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
-use super::{expressed, files, gates, new_key, settle};
-
-/// How many changes a set may have.
-pub(super) const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
-
-/// Changes that are planned, reviewed and applied as one.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ChangeSet {
-    pub(super) id: ChangeId,
-    pub(super) organization_id: OrgId,
-    pub(super) site_id: SiteId,
-    /// The vendor's id of the site, where the controller has sites.
-    pub(super) site_ref: Option<String>,
-    pub(super) controller_id: ControllerId,
-    pub(super) vendor: String,
-    pub(super) status: ChangeStatus,
-    /// Danger of the most dangerous member.
-    pub(super) danger: Danger,
-    pub(super) created_by: UserId,
-    pub(super) created_at: Timestamp,
-    pub(super) applied_by: Option<UserId>,
-    pub(super) applied_at: Option<Timestamp>,
-    /// When the first of its members expires.
-    pub(super) expires_at: Timestamp,
-    /// The calls of all members together; their hash is what is reviewed.
-    pub(super) plan: Option<Plan>,
-    /// Why there is no plan.
-    #[schemars(with = "Option<super::view::PlanError>")]
-    pub(super) plan_error: Option<Value>,
-    pub(super) outcome: Outcome,
-    pub(super) attempts: Vec<Attempt>,
-    /// The change that took the set back.
-    pub(super) reverted_by: Option<ChangeId>,
-    /// The members in their order, each with its own outcome.
-    pub(super) changes: Vec<ChangeView>,
-}
-
-/// The tag covers the reviewed fields.
-impl Tagged for ChangeSet {
-    fn tag(&self) -> Result<Tag, Error> {
-        Tag::of_shown(self, &["status"])
-    }
-}
-
-/// Returns the set, if the caller may see it.
-pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
-    find_row(app, caller, id).await?.filter(|row| row.is_set).ok_or(Error::NotFound("change set"))
-}
-
-/// Returns a set as clients see it.
-pub(super) async fn shown(app: &App, row: ChangeRow) -> Result<ChangeSet, Error> {
-    let mut tx = app.db.read().await?;
-    shown_in(&mut tx, row).await
-}
-
-async fn shown_in(tx: &mut Tx, mut row: ChangeRow) -> Result<ChangeSet, Error> {
-    let members = changes::members(tx, row.id).await?;
-    let mut conflicts = changes::conflicts_among(tx, &members).await?;
-    let standing = SetStanding {
-        id: row.id,
-        apply_step: row.apply_step,
-        confirm_deadline: row.confirm_deadline,
-        attempts: row.attempts.clone(),
-    };
-    let outcome = outcome_of(&mut row);
-    let shown = members.into_iter().map(|member| {
-        let conflicts_with = conflicts.remove(&member.id).unwrap_or_default();
-        view(member, Beside { conflicts_with, set: Some(standing.clone()) })
-    });
-    Ok(ChangeSet {
-        id: row.id,
-        organization_id: row.org_id,
-        site_id: row.site_id,
-        site_ref: row.site_ref,
-        controller_id: row.controller_id,
-        vendor: row.vendor,
-        status: row.status,
-        danger: row.danger,
-        created_by: row.staged_by,
-        created_at: row.staged_at,
-        applied_by: row.applied_by,
-        applied_at: row.applied_at,
-        expires_at: row.expires_at,
-        plan: row.plan.map(masked_plan).transpose()?,
-        plan_error: row.plan_error,
-        outcome,
-        attempts: row.attempts,
-        reverted_by: row.reverted_by,
-        changes: shown.collect::<Result<_, _>>()?,
-    })
-}
-
-/// Makes a set of pending changes, in the given order, and plans it.
-pub(super) async fn create(
-    app: &App,
-    caller: &Caller,
-    origin: &Origin,
-    creation: Creation,
-    ids: &[ChangeId],
-) -> Result<Response, Error> {
-    let members = eligible(app, caller, ids).await?;
-    let first = &members[0];
-    let place = used_place_of(app, caller, first).await?;
-    let controller = &place.controller;
-    let adapter = app.adapter(&controller.vendor)?;
-    let mut secrets = SecretBook::default();
-    for member in &members {
-        secrets.entries.extend(secrets_of(app, member)?.entries);
-    }
-    members.iter().try_for_each(|member| is_expressed(&adapter, member))?;
-    let specs: Vec<ChangeSpec> = members.iter().flat_map(specs_of).collect();
-    let given: Vec<GivenFile> = members.iter().flat_map(files::named::given_by).collect();
-    let planned = plan::ask(&adapter, controller, &origin.request_id, (&specs, &given), &secrets).await?;
-    let worst = members.iter().map(|member| member.danger).max().unwrap_or(first.danger);
-    let danger = expressed::permitted(caller, &adapter, &planned, worst)?;
-
-    let id: ChangeId = app.clock.new_id();
-    let now = app.clock.now();
-    let mut tx = app.db.write().await?;
-    let settings = place_is_the_same(&mut tx, &place).await?;
-    let first_to_expire = members.iter().map(|member| member.expires_at).min();
-    let mut also = specs.into_iter();
-    let own = also.next().ok_or_else(|| Error::internal("a set has members"))?;
-    let new = NewChange {
-        id,
-        org_id: controller.org_id,
-        site_id: place.site_id,
-        site_ref: place.site_ref.clone(),
-        controller_id: controller.id,
-        vendor: controller.vendor.clone(),
-        area: first.area.clone(),
-        feature: own.feature,
-        operation: own.operation,
-        payload: own.payload,
-        also: also.collect(),
-        notes: None,
-        staged_by: caller.user_id,
-        expires_at: first_to_expire.unwrap_or(now + ttl(app, &settings)),
-        planned: plan::record_of(app, id, planned, danger),
-        now,
-        reverts: None,
-        run: None,
-        is_set: true,
-    };
-    let row = changes::insert(&mut tx, &new).await?;
-    let read: Vec<_> = members.iter().map(|member| (member.id, member.updated_at)).collect();
-    if !changes::join(&mut tx, id, &read, now).await? {
-        return Err(Error::conflict("a change was moved on meanwhile; read them again"));
-    }
-    record(&mut tx, app, &row, &Step::new("change_set.created", Actor::caller(caller, origin))).await?;
-    let path = format!("/gateway-vpn/changes/sets/{id}");
-    let view = shown_in(&mut tx, row).await?;
-    creation.finish(tx, app, &path, &view).await
-}
-
-/// Refuses a change in the words of the model of which it is not known what it is in the vendor's own: what the device says
-/// of the set could not be told apart by its members.
-fn is_expressed(adapter: &Adapter, member: &ChangeRow) -> Result<(), Error> {
-    if member.expressed_as.is_some() || !expressed::is_in_model(adapter, &specs_of(member)) {
-        return Ok(());
-    }
-    Err(Error::Conflict {
-        kind: "not_planned",
-        message: format!(
-            "the controller could not be read when change {} was planned; plan it again first",
-            member.id
-        ),
-    })
-}
-
-/// Returns the changes in the given order, when they can form a set.
-async fn eligible(app: &App, caller: &Caller, ids: &[ChangeId]) -> Result<Vec<ChangeRow>, Error> {
-    if !MEMBERS.contains(&ids.len()) {
-        return Err(Error::field("change_ids", "a set has from 2 to 50 changes"));
-    }
-    let mut found = {
-        let mut tx = app.db.read().await?;
-        changes::find_many(&mut tx, &caller.scope(), ids).await?
-    };
-    let mut members = Vec::with_capacity(ids.len());
-    for (at, id) in ids.iter().enumerate() {
-        if ids[..at].contains(id) {
-            return Err(Error::field("change_ids", format!("change {id} is named twice")));
-        }
-        let place = found.iter().position(|row| row.id == *id && !row.is_set);
-        let row = found.swap_remove(place.ok_or(Error::NotFound("change"))?);
-        gates::change_is_permitted(caller, &row)?;
-        gates::change_is_pending(row.status)?;
-        gates::change_is_its_own(&row)?;
-        gates::change_has_not_expired(&row, app.clock.now())?;
-        gates::outcome_is_settled(&row)?;
-        if row.apply_step != heddle_core::change::ApplyStep::Idle {
-            return Err(under_way(&row));
-        }
-        members.push(new_key::current(app, row).await?);
-    }
-    if members.iter().any(|row| row.controller_id != members[0].controller_id) {
-        return Err(Error::field("change_ids", "the changes of a set are all of one controller"));
-    }
-    if members.iter().any(|row| row.site_ref != members[0].site_ref) {
-        return Err(Error::field("change_ids", "the changes of a set are all of one site of the controller"));
-    }
-    Ok(members)
-}
-
-/// Gives up a set. Its members are discarded with it, or become separate changes again.
-pub(super) async fn discard(
-    app: &App,
-    caller: &Caller,
-    origin: &Origin,
-    row: ChangeRow,
-    (force, keep_changes): (bool, bool),
-) -> Result<ChangeRow, Error> {
-    if keep_changes {
-        gates::change_is_permitted(caller, &row)?;
-        gates::change_is_pending(row.status)?;
-        gates::outcome_is_settled(&row)?;
-        let now = app.clock.now();
-        let mut tx = app.db.write().await?;
-        let row = get(&mut tx, row.id).await?;
-        caller_may_write(&mut tx, caller, &row).await?;
-        // The set first, as an apply does, then its members: so the two do not wait for each other.
-        changes::lock(&mut tx, row.id).await?;
-        changes::free_members(&mut tx, &row, None, now).await?;
-        let discarded =
-            changes::discard(&mut tx, &caller.scope(), row.id, Some("set dissolved"), now).await?;
-        let row = discarded.ok_or_else(|| under_way(&row))?;
-        record(&mut tx, app, &row, &Step::new("change_set.dissolved", Actor::caller(caller, origin))).await?;
-        tx.commit().await?;
-        return Ok(row);
-    }
-    settle::discard(app, caller, origin, row, force).await
-}
+use super::plan::asked_of;
 
 /// Returns every user that staged a member of the set.
 pub(super) async fn stagers(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<UserId>, Error> {
@@ -268,6 +21,12 @@ pub(super) async fn stagers(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<UserId>,
         return Ok(vec![row.staged_by]);
     }
     Ok(changes::members(tx, row.id).await?.into_iter().map(|member| member.staged_by).collect())
+}
+
+/// Returns what people asked for with the members of a set: in the words of the model where it was asked in them.
+pub(super) async fn meant(app: &App, row: &ChangeRow) -> Result<Vec<ChangeSpec>, Error> {
+    let mut tx = app.db.single().await?;
+    Ok(changes::members(&mut tx, row.id).await?.iter().flat_map(asked_of).collect())
 }
 
 /// Updates the members of a set in the transaction that moved the set. Does nothing when the row is no set.

@@ -8,8 +8,8 @@ use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_runtime::{Call, Urgency};
-use heddle_store::Set;
 use heddle_store::changes::{self, Advance, ChangeRow};
+use heddle_store::{Set, Tx};
 use serde_json::{Value, json};
 
 use super::apply::{get, under_way};
@@ -43,7 +43,7 @@ pub(super) fn seen(row: &ChangeRow, found: &Comparison) -> Set<Value> {
 }
 
 /// Compares the device with the plan; settles an outcome that was in doubt.
-pub(super) async fn verify(
+pub async fn verify(
     app: &SharedApp,
     caller: &Caller,
     origin: &Origin,
@@ -165,7 +165,7 @@ fn verdict(row: &ChangeRow, standing: &Standing) -> (OutcomeState, String) {
 /// Gives up a pending change. Nothing is sent. Its record says what may remain on the device.
 ///
 /// With `force`, also gives up one that is being applied and gets no answer from its device.
-pub(super) async fn discard(
+pub async fn discard(
     app: &App,
     caller: &Caller,
     origin: &Origin,
@@ -185,21 +185,35 @@ pub(super) async fn discard(
         let given_up = changes::give_up_unknown(&mut tx, &row, message, now).await?;
         row = given_up.ok_or_else(|| under_way(&row))?;
     }
+    // It may have joined a set meanwhile.
+    gates::change_is_its_own(&row)?;
+    let row = discard_in(&mut tx, app, row, Actor::caller(caller, origin)).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Discards a change that is pending and not being applied, also a part of a set over several controllers.
+pub(super) async fn discard_in(
+    tx: &mut Tx,
+    app: &App,
+    row: ChangeRow,
+    actor: Actor,
+) -> Result<ChangeRow, Error> {
+    let now = app.clock.now();
     let remains = remaining(&row);
-    let discarded = changes::discard(&mut tx, &caller.scope(), id, remains.as_deref(), now).await?;
+    let discarded = changes::discard_part(tx, row.id, row.saga_id, remains.as_deref(), now).await?;
     let row = discarded.ok_or_else(|| under_way(&row))?;
-    set::follow(&mut tx, &row, now).await?;
+    set::follow(tx, &row, now).await?;
     if row.is_set {
         // A member that is in effect becomes a separate change: it can be taken back.
-        changes::free_members(&mut tx, &row, Some(ChangeStatus::Applied), now).await?;
+        changes::free_members(tx, &row, Some(ChangeStatus::Applied), now).await?;
     }
-    let step = Step::new("change.discarded", Actor::caller(caller, origin)).event(CHANGE_DISCARDED);
+    let step = Step::new("change.discarded", actor).event(CHANGE_DISCARDED);
     let step = match &remains {
         Some(remains) => step.message(remains.clone()),
         None => step,
     };
-    record(&mut tx, app, &row, &step).await?;
-    tx.commit().await?;
+    record(tx, app, &row, &step).await?;
     Ok(row)
 }
 

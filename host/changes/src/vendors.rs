@@ -13,7 +13,7 @@ use super::declarations::{NETWORK_WRITE, PERMISSIONS};
 /// The file as it is.
 #[derive(Deserialize)]
 struct Tables {
-    /// The vendors that `by-gateway` accepts, installed or not.
+    /// The five vendors that `by-gateway` accepts, installed or not.
     gateways: Vec<String>,
     /// Permissions for staging and applying, by the first segment of a feature: for a normal change, and for one that
     /// destroys something. The segment is a word of the field or the vendor's id.
@@ -60,6 +60,11 @@ mod tests {
     #[track_caller]
     fn needs(feature: &str, expected: Permission) {
         assert_eq!(for_feature(feature, Danger::Normal), expected, "{feature}");
+    }
+
+    #[test]
+    fn the_interface_has_five_vendors_of_gateways() {
+        assert_eq!(gateways(), ["omada", "opnsense", "pfsense", "mikrotik", "openwrt"]);
     }
 
     #[test]

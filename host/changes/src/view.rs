@@ -15,26 +15,26 @@ use serde_json::Value;
 
 /// The known state of the device after the last attempt.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Outcome {
-    pub(super) state: OutcomeState,
-    pub(super) message: Option<String>,
+pub struct Outcome {
+    pub state: OutcomeState,
+    pub message: Option<String>,
     /// Warnings, differences, and what others changed meanwhile.
     #[schemars(with = "Option<super::detail::Detail>")]
-    pub(super) detail: Option<Value>,
+    pub detail: Option<Value>,
     /// Current step of an apply that is in flight.
-    pub(super) step: ApplyStep,
+    pub step: ApplyStep,
     /// Until then the change must be confirmed; otherwise it is taken back.
-    pub(super) confirm_deadline: Option<Timestamp>,
+    pub confirm_deadline: Option<Timestamp>,
     /// Values of the plan's holes in the last attempt, by name: those that answers gave and the adapter found. Absent
     /// where there are none.
     #[serde(skip_serializing_if = "HoleValues::is_empty")]
-    pub(super) hole_values: HoleValues,
+    pub hole_values: HoleValues,
 }
 
 /// Stored as JSON when the change was planned.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what the store keeps as JSON")]
-pub(super) struct PlanError {
+pub struct PlanError {
     /// Such as `adapter_connection_error`.
     #[schemars(rename = "type")]
     kind: String,
@@ -43,49 +43,49 @@ pub(super) struct PlanError {
 
 /// A pending change.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ChangeView {
-    pub(super) id: ChangeId,
-    pub(super) organization_id: OrgId,
-    pub(super) site_id: SiteId,
+pub struct ChangeView {
+    pub id: ChangeId,
+    pub organization_id: OrgId,
+    pub site_id: SiteId,
     /// The vendor's id of the site that it is for, where the controller has sites.
-    pub(super) site_ref: Option<String>,
-    pub(super) controller_id: ControllerId,
-    pub(super) vendor: String,
-    pub(super) area: String,
-    pub(super) feature: String,
-    pub(super) operation: Operation,
+    pub site_ref: Option<String>,
+    pub controller_id: ControllerId,
+    pub vendor: String,
+    pub area: String,
+    pub feature: String,
+    pub operation: Operation,
     #[schemars(with = "serde_json::Map<String, Value>")]
-    pub(super) payload: Value,
+    pub payload: Value,
     /// Further changes that are planned and applied together with this one: a revert may need several.
-    pub(super) also: Vec<ChangeSpec>,
+    pub also: Vec<ChangeSpec>,
     /// Of a change in the words of the model: what it is in the vendor's own features.
-    pub(super) expressed_as: Option<Vec<ChangeSpec>>,
-    pub(super) notes: Option<String>,
-    pub(super) status: ChangeStatus,
-    pub(super) danger: Danger,
-    pub(super) created_at: Timestamp,
-    pub(super) staged_by: UserId,
-    pub(super) staged_at: Timestamp,
+    pub expressed_as: Option<Vec<ChangeSpec>>,
+    pub notes: Option<String>,
+    pub status: ChangeStatus,
+    pub danger: Danger,
+    pub created_at: Timestamp,
+    pub staged_by: UserId,
+    pub staged_at: Timestamp,
     /// Origin, when the change was staged on behalf of `staged_by`: a Connection, automation, a template or an agent.
     /// Null when a person staged it.
-    pub(super) staged_via: Option<StagedVia>,
-    pub(super) applied_by: Option<UserId>,
-    pub(super) applied_at: Option<Timestamp>,
-    pub(super) expires_at: Timestamp,
-    pub(super) plan: Option<Plan>,
+    pub staged_via: Option<StagedVia>,
+    pub applied_by: Option<UserId>,
+    pub applied_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
+    pub plan: Option<Plan>,
     /// Why there is no plan.
     #[schemars(with = "Option<PlanError>")]
-    pub(super) plan_error: Option<Value>,
-    pub(super) outcome: Outcome,
-    pub(super) attempts: Vec<Attempt>,
+    pub plan_error: Option<Value>,
+    pub outcome: Outcome,
+    pub attempts: Vec<Attempt>,
     /// Other pending changes of this controller that write, or depend on, something that this one writes.
-    pub(super) conflicts_with: Vec<ChangeId>,
+    pub conflicts_with: Vec<ChangeId>,
     /// The change that this one takes back.
-    pub(super) reverts: Option<ChangeId>,
+    pub reverts: Option<ChangeId>,
     /// The change that took this one back.
-    pub(super) reverted_by: Option<ChangeId>,
+    pub reverted_by: Option<ChangeId>,
     /// The set of which it is a member: it is planned, applied and taken back only with the set.
-    pub(super) change_set_id: Option<ChangeId>,
+    pub change_set_id: Option<ChangeId>,
 }
 
 /// The tag covers the reviewed fields. Conflicts and the progress are left out: the answer to the apply reports them.
@@ -97,14 +97,14 @@ impl Tagged for ChangeView {
 
 /// Data of a change that is shown but not in its row.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
-    pub(super) conflicts_with: Vec<ChangeId>,
+pub struct Beside {
+    pub conflicts_with: Vec<ChangeId>,
     /// State of the apply of its set.
-    pub(super) set: Option<SetStanding>,
+    pub set: Option<SetStanding>,
 }
 
 /// Returns the known state of the device after the last attempt.
-pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
+pub fn outcome_of(row: &mut ChangeRow) -> Outcome {
     let mut detail = row.outcome_detail.take();
     if let Some(detail) = &mut detail {
         mask(detail);
@@ -126,7 +126,7 @@ fn masked_values(values: HoleValues) -> HoleValues {
 }
 
 /// Masks secrets; a member of a set shows the state of its set.
-pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Error> {
+pub fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Error> {
     let mut outcome = outcome_of(&mut row);
     if let Some(set) = beside.set {
         outcome.step = set.apply_step;
@@ -170,12 +170,12 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
         conflicts_with: beside.conflicts_with,
         reverts: row.reverts,
         reverted_by: row.reverted_by,
-        change_set_id: row.set_id,
+        change_set_id: row.saga_id.or(row.set_id),
     })
 }
 
 /// Masks secrets in a plan. Most plans have none, which their text shows sooner than a walk through their values.
-pub(super) fn masked_plan(plan: Plan) -> Result<Plan, Error> {
+pub fn masked_plan(plan: Plan) -> Result<Plan, Error> {
     if !may_need_mask(&serde_json::to_string(&plan).map_err(Error::internal)?) {
         return Ok(plan);
     }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use heddle_core::ProcessId;
 use heddle_core::change::{ApplyStep, OutcomeState, Stage, StageSent};
+use heddle_core::{ProcessId, Timestamp};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::process::membership::Term;
 use heddle_kernel::resource::By;
+use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeRow};
 use serde_json::json;
 
@@ -34,7 +35,7 @@ fn not_waiting() -> Error {
 /// Confirms the change in time, after a reading of the device.
 ///
 /// The process that gets the request takes over the change: the earlier owner only waited.
-pub(super) async fn confirm(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
+pub async fn confirm(by: &By, row: ChangeRow) -> Result<ChangeRow, Error> {
     let By { app, caller, origin } = by;
     let id = row.id;
     gates::change_may_be_moved_on(caller, &row)?;
@@ -92,16 +93,10 @@ pub(super) async fn take_back(by: &By, row: ChangeRow) -> Result<ChangeRow, Erro
     drive::prepare(app, &row).await?;
     let driver = Drivers::of(app).claim(id);
     let (message, now) = (format!("taken back by {}", caller.username), app.clock.now());
-    // What the apply sent is not forgotten: what it did not send is not taken back.
-    let sent = row.sent.iter().flatten().filter(|sent| sent.stage == Stage::Apply).copied();
-    let sent: Vec<StageSent> = sent.collect();
+    let is_held = row.apply_step == ApplyStep::Holding;
     let mut tx = app.db.write().await?;
-    let taken = if row.apply_step == ApplyStep::Holding {
-        changes::take_back_held(&mut tx, id, term.id, &message, now).await?.ok_or_else(not_waiting)?
-    } else {
-        let taken = changes::take_back_unsettled(&mut tx, id, term.id, &message, &sent, now).await?;
-        taken.ok_or_else(controller_busy)?
-    };
+    let taken = begin_back(&mut tx, &row, term.id, &message, now).await?;
+    let (taken, _) = taken.ok_or_else(|| if is_held { not_waiting() } else { controller_busy() })?;
     set::follow(&mut tx, &taken, now).await?;
     record(&mut tx, app, &taken, &Step::new("change.take_back_started", Actor::caller(caller, origin)))
         .await?;
@@ -110,8 +105,30 @@ pub(super) async fn take_back(by: &By, row: ChangeRow) -> Result<ChangeRow, Erro
     if rest.row.outcome_state == OutcomeState::Reverted { Ok(rest.row) } else { answer(rest) }
 }
 
+/// Begins to take a change back: in its window, after an outcome that is in doubt, or in effect and permanent. `None` when it
+/// is in none of these states any more, or its controller is taken.
+pub(super) async fn begin_back(
+    tx: &mut Tx,
+    row: &ChangeRow,
+    owner: ProcessId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Option<(ChangeRow, Start)>, Error> {
+    // What the apply sent is not forgotten: what it did not send is not taken back.
+    let sent = row.sent.iter().flatten().filter(|sent| sent.stage == Stage::Apply).copied();
+    let sent: Vec<StageSent> = sent.collect();
+    let (taken, start) = if row.apply_step == ApplyStep::Holding {
+        (changes::take_back_held(tx, row.id, owner, reason, now).await?, Start::Again)
+    } else if row.outcome_state == OutcomeState::Applied {
+        (changes::take_back_applied(tx, row.id, owner, reason, &sent, now).await?, Start::Back)
+    } else {
+        (changes::take_back_unsettled(tx, row.id, owner, reason, &sent, now).await?, Start::Again)
+    };
+    Ok(taken.map(|taken| (taken, start)))
+}
+
 /// Extends the window for a person, as long as the device can continue to hold the change.
-pub(super) async fn extend(by: &By, row: ChangeRow, secs: u32) -> Result<ChangeRow, Error> {
+pub async fn extend(by: &By, row: ChangeRow, secs: u32) -> Result<ChangeRow, Error> {
     let By { app, caller, origin } = by;
     gates::change_may_be_moved_on(caller, &row)?;
     let (Some(deadline), Some(started)) = (row.confirm_deadline, row.apply_started_at) else {

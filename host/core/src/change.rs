@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::blast_radius::BlastRadius;
 use crate::file::{SentFile, SentPart};
 use crate::{ConnectionId, RunId};
 
@@ -305,7 +306,7 @@ pub struct PlanStep {
     reason = "facts that do not depend on each other, as clients read them"
 )]
 pub struct Plan {
-    /// SHA-256, hex, of everything below and the changes that it is for.
+    /// SHA-256, hex, of everything below but `blast_radius`, and of the changes that it is for.
     pub hash: String,
     /// SHA-256, hex, of the device state that the plan saw.
     pub base_fingerprint: String,
@@ -319,7 +320,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<Hole>,
     pub danger: Danger,
-    /// It may cut the path to the device.
+    /// It may cut the path to the device: the adapter says so, or what is known of the site's topology does.
     pub lockout_risk: bool,
     pub warnings: Vec<String>,
     /// What happens beside what was asked for: other objects that the device changes too, what others have saved and
@@ -335,6 +336,10 @@ pub struct Plan {
     /// Names of what the plan writes and depends on; two plans that share one are in conflict.
     #[serde(default)]
     pub touches: Vec<String>,
+    /// What lies behind what the plan changes. It is measured when the plan is made; the network goes on changing, so it
+    /// is no part of what the hash covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blast_radius: Option<BlastRadius>,
 }
 
 /// What an adapter answers to `plan`.
@@ -374,6 +379,7 @@ impl Plan {
             holds: adapter.holds,
             undo_takes_all: adapter.undo_takes_all,
             touches: adapter.touches.clone(),
+            blast_radius: None,
         };
         let bytes =
             serde_json::to_vec(&(changes, &plan, &adapter.token)).expect("a plan has only string keys");

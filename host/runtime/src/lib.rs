@@ -46,6 +46,7 @@ pub use breaker::Standing as BreakerStanding;
 pub use call::Provenance;
 pub use compile::{CompileError, Compiler, compile_child};
 pub use egress::holes::{fitting as fits_hole, of_call as holes_of};
+pub use egress::interfaces::own_addresses;
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
 pub use egress::witness::{Answered, Exchange, Witness};

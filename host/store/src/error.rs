@@ -139,6 +139,7 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "device.controller_id, device.identity" => "device_identity",
         "change.controller_id" => "change_one_apply",
         "change.run_key" => "change_run_key",
+        "change_saga_part.controller_id" => "change_saga_one_lock",
         "api_key.prefix" => "api_key_prefix",
         "oauth2_grant.code_hash" => "oauth2_grant_code",
         "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",

@@ -1,6 +1,7 @@
 //! Objects in the words of the model, as the last readings of their controllers found them: what lists show of them. How
 //! readings write them is in [`record`], and how the readings went in [`crate::model_readings`].
 
+pub mod of_site;
 pub mod record;
 
 use heddle_core::adapter::Origin;
@@ -114,6 +115,25 @@ pub async fn find(tx: &mut Tx, scope: &Scope, kind: &str, id: ModelObjectId) -> 
     of_kind(scope, kind).and_bind("model_object.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// Objects of these kinds at a site, in an order that does not change: at most so many, behind so many others.
+pub async fn slice_of_site(
+    tx: &mut Tx,
+    scope: &Scope,
+    site: SiteId,
+    kinds: &[&str],
+    (limit, offset): (i64, i64),
+) -> Result<Vec<ModelObject>> {
+    let kinds = kinds.iter().map(|kind| Bind::Text((*kind).to_owned()));
+    let order = "model_object.controller_id, model_object.site_ref, model_object.kind, model_object.key";
+    let (found, _) = Select::new(SELECT, FROM)
+        .within(scope, "model_object.org_id", Some("model_object.site_id"))
+        .and_bind("model_object.site_id = ?", Bind::Id(site.0))
+        .and_in("model_object.kind", kinds)
+        .slice(tx, order, limit, offset)
+        .await?;
+    Ok(found)
+}
+
 fn of_kind(scope: &Scope, kind: &str) -> Select {
     Select::new(SELECT, FROM)
         .within(scope, "model_object.org_id", Some("model_object.site_id"))
@@ -138,8 +158,9 @@ pub async fn counts(tx: &mut Tx, scope: &Scope) -> Result<Vec<KindCount>> {
     .await
 }
 
-/// Takes the objects of a controller along to its new site, except those at a vendor's site for which a person chose one.
+/// Takes the objects of a controller along to its new site, with their drift, except those at a vendor's site for which a person chose one.
 pub(crate) async fn follow_controller(tx: &mut Tx, controller: ControllerId, site: SiteId) -> Result<()> {
+    crate::drift::follow_controller(tx, controller, site).await?;
     affected!(
         tx,
         sqlx::query(
@@ -161,6 +182,7 @@ pub(crate) async fn follow_vendor_site(
     site_ref: &str,
     site: SiteId,
 ) -> Result<()> {
+    crate::drift::follow_vendor_site(tx, controller, site_ref, site).await?;
     affected!(
         tx,
         sqlx::query(
@@ -179,6 +201,9 @@ pub(crate) async fn forget_vendor_site(tx: &mut Tx, controller: ControllerId, si
         "DELETE FROM model_object WHERE controller_id = $1 AND site_ref = $2",
         "DELETE FROM model_difference WHERE controller_id = $1 AND site_ref = $2",
         "DELETE FROM model_reading WHERE controller_id = $1 AND site_ref = $2",
+        "DELETE FROM wanted_object WHERE controller_id = $1 AND site_ref = $2",
+        "DELETE FROM wanted_list WHERE controller_id = $1 AND site_ref = $2",
+        "DELETE FROM drift WHERE controller_id = $1 AND site_ref = $2 AND closed_at IS NULL",
     ] {
         affected!(tx, sqlx::query(statement).bind(controller).bind(site_ref));
     }

@@ -123,6 +123,36 @@ pub async fn page(
     .await
 }
 
+/// A list at a site, and how old what is known of it is.
+#[derive(Debug, Clone, FromRow)]
+pub struct SiteList {
+    pub controller_id: ControllerId,
+    pub vendor: String,
+    /// Name of the controller.
+    pub name: String,
+    pub firmware: Option<String>,
+    pub kind: String,
+    /// The vendor's id of the site; empty where the objects are the controller's.
+    pub site_ref: String,
+    pub read_at: Option<Timestamp>,
+    pub complete: Completeness,
+    pub error: Option<String>,
+}
+
+/// The lists whose objects belong to a site.
+pub async fn of_site(tx: &mut Tx, scope: &Scope, site: SiteId) -> Result<Vec<SiteList>> {
+    Select::new(
+        "SELECT r.controller_id, c.vendor, c.name, c.firmware, r.kind, r.site_ref, r.read_at, r.complete, r.error",
+        "FROM model_reading r JOIN controller c ON c.id = r.controller_id AND c.deleted_at IS NULL
+            LEFT JOIN vendor_site v ON v.controller_id = r.controller_id AND v.site_ref = r.site_ref
+            LEFT JOIN site s ON s.id = v.site_id AND s.deleted_at IS NULL",
+    )
+    .within(scope, "c.org_id", Some("COALESCE(s.id, c.site_id)"))
+    .and_bind("COALESCE(s.id, c.site_id) = ?", Bind::Id(site.0))
+    .all(tx, "r.controller_id, r.kind, r.site_ref", LISTS_MAX)
+    .await
+}
+
 /// Stores how the readings of a list went.
 pub async fn save(tx: &mut Tx, controller: ControllerId, row: &Row) -> Result<()> {
     affected!(

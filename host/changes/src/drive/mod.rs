@@ -69,6 +69,8 @@ pub(super) enum Start {
     Fresh,
     /// It is not known what was sent before.
     Again,
+    /// The change was permanent, and it was just begun to write the state before: nothing of that was sent yet.
+    Back,
 }
 
 /// Takes over every apply that no living process owns, and restarts orphaned applies of this process.
@@ -207,7 +209,7 @@ async fn drive(
         Err(error) => return Err(error),
     };
     let detail = Detail::of(&row);
-    let is_fresh = start == Start::Fresh;
+    let is_fresh = start != Start::Again;
     let mut drive = Drive {
         app,
         term,

@@ -4,6 +4,7 @@ pub mod declarations;
 mod diagnostics;
 pub(crate) mod endpoint;
 mod many;
+pub mod place;
 pub(crate) mod probe;
 pub mod releases;
 mod vendor_sites;

@@ -24,6 +24,8 @@ pub enum Credential {
     Connection(ConnectionId),
     /// A run that a user asked for at once, with their rights in their organization.
     Action(RunId),
+    /// There is no request: a policy of a site acts for the user that set it.
+    Policy(SiteId),
 }
 
 impl Credential {
@@ -33,6 +35,7 @@ impl Credential {
             Credential::Session(_) => None,
             Credential::Connection(id) => Some(json!({ "connection_id": id })),
             Credential::Action(id) => Some(json!({ "run_id": id })),
+            Credential::Policy(id) => Some(json!({ "policy_of_site_id": id })),
             Credential::ApiKey(id) => Some(json!({ "api_key_id": id })),
             Credential::App(id) => Some(json!({ "oauth2_grant_id": id })),
         }
@@ -46,6 +49,7 @@ impl Credential {
             Credential::App(_) => "an app",
             Credential::Connection(_) => "a Connection",
             Credential::Action(_) => "an action",
+            Credential::Policy(_) => "a policy",
         }
     }
 }
@@ -145,7 +149,8 @@ impl Caller {
             Credential::Session(_)
             | Credential::ApiKey(_)
             | Credential::Connection(_)
-            | Credential::Action(_) => Ok(()),
+            | Credential::Action(_)
+            | Credential::Policy(_) => Ok(()),
         }
     }
 
@@ -192,10 +197,13 @@ impl Caller {
         Scope { org: self.scope().org, sites: SiteScope::All }
     }
 
-    /// Returns which rows this caller can see. A key with a ceiling sees only its user's own organization. A Connection
-    /// or an action sees only the organization that it is in, whichever user wrote it.
+    /// Returns which rows this caller can see. A key with a ceiling sees only its user's own organization. A Connection,
+    /// an action or a policy sees only the organization that it is in, whichever user wrote it.
     pub fn scope(&self) -> Scope {
-        let is_run = matches!(self.credential, Credential::Connection(_) | Credential::Action(_));
+        let is_run = matches!(
+            self.credential,
+            Credential::Connection(_) | Credential::Action(_) | Credential::Policy(_)
+        );
         let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none() && !is_run;
         Scope { org: (!spans_all).then_some(self.org_id), sites: self.sites.clone() }
     }

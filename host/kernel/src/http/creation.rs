@@ -204,6 +204,7 @@ fn request_hash(caller: &Caller, body: &[u8]) -> String {
         Credential::App(id) => Some(id.0),
         Credential::Connection(id) => Some(id.0),
         Credential::Action(id) => Some(id.0),
+        Credential::Policy(id) => Some(id.0),
     };
     let scopes: Option<Vec<&str>> =
         caller.scopes.as_deref().map(|scopes| scopes.iter().map(KeyScope::as_str).collect());

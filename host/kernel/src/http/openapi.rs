@@ -139,7 +139,8 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words
         // No `maxLength`: it counts characters, and clients that are generated would apply it to the name of a file.
         let about = format!("A file of at most {bytes_max} bytes");
         let schema = json!({ "type": "string", "format": "binary", "description": about });
-        let mut content = json!({});
+        // A body in JSON that may also be sent as the file stays the first.
+        let mut content = operation.get_mut("requestBody").map_or(json!({}), |body| body["content"].take());
         // The form comes first: clients that are generated take the first, and some cannot take a form that is second.
         if let Some(form) = route.doc.file_form {
             content["multipart/form-data"]["schema"] = schemas.asked(form);

@@ -56,6 +56,13 @@ impl Interfaces {
     }
 }
 
+/// The addresses that this machine has now, in their order; none where they cannot be read.
+pub fn own_addresses() -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = addresses().unwrap_or_default().into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
 fn addresses() -> std::io::Result<HashSet<IpAddr>> {
     let found = if_addrs::get_if_addrs()?;
     Ok(found.into_iter().map(|interface| interface.ip().to_canonical()).collect())
@@ -71,5 +78,6 @@ mod tests {
         assert!(interfaces.have("127.0.0.1".parse().unwrap()));
         assert!(interfaces.have("::ffff:127.0.0.1".parse().unwrap()));
         assert!(!interfaces.have("192.0.2.1".parse().unwrap()));
+        assert!(own_addresses().contains(&"127.0.0.1".parse().unwrap()));
     }
 }

@@ -21,7 +21,7 @@ mod file_tests;
 pub(crate) mod headers;
 pub(crate) mod held;
 pub(crate) mod holes;
-mod interfaces;
+pub(crate) mod interfaces;
 mod kept;
 mod lanes;
 mod ledger;

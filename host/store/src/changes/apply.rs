@@ -16,6 +16,9 @@ use crate::error::{Error, Result};
 use crate::processes::gone_among;
 use crate::select::{Bind, Scope, Select, Set, affected};
 
+/// The controllers that sets over several of them keep for themselves.
+const LOCKED: &str = "FROM change_saga_part part JOIN change_saga saga ON saga.id = part.saga_id";
+
 /// How an attempt to begin an apply ended.
 #[derive(Debug, Clone)]
 pub enum Claim {
@@ -98,6 +101,9 @@ pub async fn claim_apply(
             AND NOT EXISTS (
                 SELECT 1 FROM change other
                 WHERE other.controller_id = change.controller_id AND other.apply_step <> $8)
+            AND NOT EXISTS (
+                SELECT 1 FROM change_saga_part part
+                WHERE part.controller_id = change.controller_id AND part.is_locked AND part.change_id <> change.id)
         RETURNING *")
         .bind(row.id).bind(ApplyStep::Sending).bind(now).bind(OutcomeState::Applying)
         .bind(window.confirm_within_secs).bind(Json(&attempts)).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
@@ -242,9 +248,44 @@ pub async fn take_back_unsettled(
             AND NOT EXISTS (
                 SELECT 1 FROM change other
                 WHERE other.controller_id = change.controller_id AND other.apply_step <> $5)
+            AND NOT EXISTS (
+                SELECT 1 FROM change_saga_part part
+                WHERE part.controller_id = change.controller_id AND part.is_locked AND part.change_id <> change.id)
         RETURNING *")
         .bind(id).bind(owner).bind(ApplyStep::Restoring).bind(now).bind(ApplyStep::Idle).bind(message)
         .bind(Json(sent))
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Begins to take back a change that is in effect and permanent, by the calls of its own plan that write the state before;
+/// it is pending again. `sent` is what counts as sent from now on. `None` when it is not applied, was taken back, or another
+/// change is being applied to its controller.
+pub async fn take_back_applied(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    message: &str,
+    sent: &[StageSent],
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    hold_controller(tx, id).await?;
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change
+        SET apply_step = $3, apply_owner = $2, status = 'pending', outcome_state = $8, outcome_message = $6,
+            updated_at = $4, apply_started_at = $4, applied_by = NULL, applied_at = NULL, task = NULL, task_step = NULL,
+            confirm_deadline = NULL, confirm_within_secs = NULL, extendable_to_secs = NULL, verified_at = NULL, sent = $7
+        WHERE id = $1 AND apply_step = $5 AND status = 'applied' AND outcome_state = 'applied' AND reverted_by IS NULL
+            AND set_id IS NULL
+            AND NOT EXISTS (
+                SELECT 1 FROM change other
+                WHERE other.controller_id = change.controller_id AND other.apply_step <> $5)
+            AND NOT EXISTS (
+                SELECT 1 FROM change_saga_part part
+                WHERE part.controller_id = change.controller_id AND part.is_locked AND part.change_id <> change.id)
+        RETURNING *")
+        .bind(id).bind(owner).bind(ApplyStep::WritingBack).bind(now).bind(ApplyStep::Idle).bind(message)
+        .bind(Json(sent)).bind(OutcomeState::Applying)
         .fetch_optional(conn)
         .await)?)
 }
@@ -389,13 +430,21 @@ pub async fn release(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool
     Ok(rows == 1)
 }
 
-/// Whether a change within the scope is being applied, at this controller where one is given.
+/// Whether a change within the scope is being applied, at this controller where one is given; or a set over several
+/// controllers keeps the controller for itself.
 pub async fn is_any_under_way(tx: &mut Tx, scope: &Scope, controller: Option<ControllerId>) -> Result<bool> {
     let under_way = Select::new("SELECT c.id", FROM)
         .within(scope, "c.org_id", None)
         .and("c.apply_step <> 'idle'")
         .and_some("c.controller_id = ?", controller.map(|id| Bind::Id(id.0)));
-    Ok(under_way.count(tx).await? > 0)
+    if under_way.count(tx).await? > 0 {
+        return Ok(true);
+    }
+    let locked = Select::new("SELECT part.change_id", LOCKED)
+        .within(scope, "saga.org_id", None)
+        .and("part.is_locked")
+        .and_some("part.controller_id = ?", controller.map(|id| Bind::Id(id.0)));
+    Ok(locked.count(tx).await? > 0)
 }
 
 /// Counts the pending changes by the outcome of their last attempt.
@@ -419,6 +468,23 @@ pub async fn mark_reverted(tx: &mut Tx, original: ChangeId, by: ChangeId, now: T
         .bind(original)
         .bind(by)
         .bind(OutcomeState::Reverted)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Takes back that `original` was taken back by the change `by`, which is no longer in effect itself. Returns whether it was.
+pub async fn unmark_reverted(tx: &mut Tx, original: ChangeId, by: ChangeId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE change SET reverted_by = NULL, outcome_state = $3, updated_at = $4
+        WHERE id = $1 AND reverted_by = $2"
+        )
+        .bind(original)
+        .bind(by)
+        .bind(OutcomeState::Applied)
         .bind(now)
     );
     Ok(rows == 1)

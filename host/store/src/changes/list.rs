@@ -56,7 +56,7 @@ impl ChangeFilter {
             .and_some("c.vendor = ?", self.vendor.clone().map(Bind::Text))
             .and_some("c.feature = ?", self.feature.clone().map(Bind::Text))
             .and_some("c.staged_by = ?", self.author.map(|id| Bind::Id(id.0)))
-            .and_some("c.set_id = ?", self.set_id.map(|id| Bind::Id(id.0)))
+            .and_some("? IN (c.set_id, c.saga_id)", self.set_id.map(|id| Bind::Id(id.0)))
     }
 }
 

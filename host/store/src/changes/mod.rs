@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub use apply::{
     Advance, Claim, UnderWay, Window, advance, begin_cancel, claim_apply, count_pending, extend_window,
     give_up_unknown, hold, is_any_under_way, lock, mark_reverted, orphaned, owned, record_sent, release,
-    take_back_held, take_back_unsettled, take_held, take_over,
+    take_back_applied, take_back_held, take_back_unsettled, take_held, take_over, unmark_reverted,
 };
 use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
 use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
@@ -141,10 +141,12 @@ pub async fn find_by_run_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Op
 
 /// Replaces the plan of a change that is pending and not being applied; its outcome is `none` again.
 ///
-/// A change whose last attempt ended in doubt must have been compared since.
+/// A change whose last attempt ended in doubt must have been compared since. `saga` is the set over several controllers on
+/// whose behalf it is planned: a part of one is planned only with it.
 pub async fn set_plan(
     tx: &mut Tx,
     id: ChangeId,
+    saga: Option<ChangeId>,
     planned: &Planned,
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
@@ -154,19 +156,20 @@ pub async fn set_plan(
             danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9,
             verified_at = NULL, sent = '[]', hole_values = NULL, expressed_as = $12
         WHERE id = $1 AND status = $10 AND apply_step = $11 AND set_id IS NULL
+            AND saga_id IS NOT DISTINCT FROM $13
             AND (outcome_state NOT IN ('partial', 'unknown') OR verified_at IS NOT NULL)
         RETURNING *")
         .bind(id).bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
         .bind(planned.danger).bind(OutcomeState::None).bind(now)
         .bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
-        .bind(planned.expressed_as.as_ref().map(Json))
+        .bind(planned.expressed_as.as_ref().map(Json)).bind(saga)
         .fetch_optional(conn)
         .await)?)
 }
 
 /// Discards a change that is pending and not being applied, and forgets its secrets. A message replaces that of
-/// its outcome.
+/// its outcome. A part of a set over several controllers is discarded with it: [`discard_part`].
 pub async fn discard(
     tx: &mut Tx,
     scope: &Scope,
@@ -174,31 +177,44 @@ pub async fn discard(
     message: Option<&str>,
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(None);
+    match find(tx, scope, id).await? {
+        Some(row) if row.saga_id.is_none() => discard_part(tx, id, None, message, now).await,
+        _ => Ok(None),
     }
+}
+
+/// [`discard`] on behalf of this set over several controllers.
+pub async fn discard_part(
+    tx: &mut Tx,
+    id: ChangeId,
+    saga: Option<ChangeId>,
+    message: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $3,
             outcome_message = COALESCE($6, outcome_message)
         WHERE id = $1 AND status = $4 AND apply_step = $5 AND set_id IS NULL
+            AND saga_id IS NOT DISTINCT FROM $7
         RETURNING *")
         .bind(id).bind(ChangeStatus::Discarded).bind(now).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
-        .bind(message)
+        .bind(message).bind(saga)
         .fetch_optional(conn)
         .await)?)
 }
 
 /// Discards up to a hundred changes whose time has run out; gives them.
 ///
-/// A change whose device is in an unknown state stays until a person has looked.
+/// A change whose device is in an unknown state stays until a person has looked. A set over several controllers expires as
+/// a whole.
 pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
         UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $7,
             outcome_message = 'not applied before it expired'
-        WHERE status = 'pending' AND apply_step = $3 AND set_id IS NULL AND id IN (
+        WHERE status = 'pending' AND apply_step = $3 AND set_id IS NULL AND saga_id IS NULL AND id IN (
             SELECT id FROM change
             WHERE status = 'pending' AND apply_step = $3 AND expires_at <= $1 AND outcome_state NOT IN ($4, $5)
-                AND set_id IS NULL
+                AND set_id IS NULL AND saga_id IS NULL
             ORDER BY expires_at, id
             LIMIT CAST($6 AS BIGINT))
         RETURNING *")

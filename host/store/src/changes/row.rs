@@ -78,6 +78,8 @@ pub struct ChangeRow {
     /// The set that the change is a member of, and its place in it.
     pub set_id: Option<ChangeId>,
     pub set_position: Option<i64>,
+    /// The set over several controllers that it belongs to: as a part of it, or as a member of a part.
+    pub saga_id: Option<ChangeId>,
     /// What staged it, where no person did by hand.
     #[sqlx(json(nullable))]
     pub staged_via: Option<StagedVia>,

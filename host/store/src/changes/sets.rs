@@ -54,7 +54,7 @@ pub async fn join(
             sqlx::query(
                 "
             UPDATE change SET set_id = $2, set_position = $3, updated_at = $4
-            WHERE id = $1 AND set_id IS NULL AND NOT is_set AND status = 'pending' AND apply_step = 'idle'
+            WHERE id = $1 AND set_id IS NULL AND saga_id IS NULL AND NOT is_set AND status = 'pending' AND apply_step = 'idle'
                 AND outcome_state NOT IN ('partial', 'unknown') AND updated_at = $5"
             )
             .bind(member)
@@ -97,8 +97,8 @@ pub async fn follow(tx: &mut Tx, set: ChangeId, told: &Followed, now: Timestamp)
                 "
             UPDATE change
             SET status = $3, outcome_state = $4, outcome_message = $5, updated_at = $6,
-                applied_by = COALESCE($7, applied_by), applied_at = COALESCE($8, applied_at),
-                reverted_by = COALESCE($9, reverted_by),
+                applied_by = $7, applied_at = $8,
+                reverted_by = $9,
                 secret = CASE WHEN $3 = 'discarded' THEN NULL ELSE secret END,
                 plan_token = CASE WHEN $3 = 'discarded' THEN NULL ELSE plan_token END
             WHERE id = $1 AND set_id = $2"

@@ -119,7 +119,7 @@ on_both! {
         let judged = hold(&mut tx, id).await.unwrap().unwrap();
         let plan = async {
             let mut tx = db.write().await.unwrap();
-            let planned = set_plan(&mut tx, id, &again, world.clock.now()).await.unwrap();
+            let planned = set_plan(&mut tx, id, None, &again, world.clock.now()).await.unwrap();
             tx.commit().await.unwrap();
             planned
         };
@@ -147,7 +147,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let now = world.clock.now();
         assert!(discard(&mut tx, &world.scope(), one, None, now).await.unwrap().is_none());
-        assert!(set_plan(&mut tx, one, &world.planned(), now).await.unwrap().is_none());
+        assert!(set_plan(&mut tx, one, None, &world.planned(), now).await.unwrap().is_none());
         let done = Advance {
             outcome_state: Some(OutcomeState::Applied), status: Some(ChangeStatus::Applied), applied_by: Some(world.user), applied_at: Some(now),
             outcome_message: Set::To("done".into()), outcome_detail: Set::To(serde_json::json!({"a": 1})),
@@ -168,7 +168,7 @@ on_both! {
         let id = world.staged(&db).await;
         let mut tx = db.write().await.unwrap();
         let planned = Planned { secret: None, error: None, danger: Danger::Destructive, ..world.planned() };
-        let row = set_plan(&mut tx, id, &planned, world.clock.now()).await.unwrap().unwrap();
+        let row = set_plan(&mut tx, id, None, &planned, world.clock.now()).await.unwrap().unwrap();
         assert_eq!((row.secret, row.plan_error, row.danger), (Some(vec![9]), None, Danger::Destructive));
         let gone = discard(&mut tx, &world.scope(), id, None, world.clock.now()).await.unwrap().unwrap();
         assert_eq!((gone.status, gone.secret), (ChangeStatus::Discarded, None));
@@ -252,7 +252,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         assert_eq!(members(&mut tx, set.id).await.unwrap().iter().map(|row| row.id).collect::<Vec<_>>(), [two, one]);
         assert!(discard(&mut tx, &world.scope(), one, None, now).await.unwrap().is_none());
-        assert!(set_plan(&mut tx, one, &world.planned(), now).await.unwrap().is_none());
+        assert!(set_plan(&mut tx, one, None, &world.planned(), now).await.unwrap().is_none());
         assert!(expire_due(&mut tx, now + TimeDelta::hours(2)).await.unwrap().iter().all(|row| row.is_set));
         let (shown, _) = list(&mut tx, &world.scope(), &ChangeFilter { set_id: Some(set.id), ..ChangeFilter::default() }, page()).await.unwrap();
         assert_eq!(shown.len(), 2, "the row of the set is no change");
@@ -277,7 +277,7 @@ on_both! {
         let new = NewChange { is_set: true, ..world.new_change(world.clock.new_id()) };
         let set = insert(&mut tx, &new).await.unwrap();
         let later = world.clock.now() + TimeDelta::seconds(1);
-        let planned = set_plan(&mut tx, one, &world.planned(), later).await.unwrap().unwrap();
+        let planned = set_plan(&mut tx, one, None, &world.planned(), later).await.unwrap().unwrap();
         assert!(!join(&mut tx, set.id, &[(one, read.updated_at)], later).await.unwrap());
         assert!(join(&mut tx, set.id, &[(one, planned.updated_at)], later).await.unwrap());
     }
@@ -302,13 +302,13 @@ on_both! {
         advance(&mut tx, id, owner, step, step, &unknown, now).await.unwrap().unwrap();
         let given_up = give_up_unknown(&mut tx, &back, "gone", now).await.unwrap().unwrap();
         assert_eq!((given_up.apply_step, given_up.attempts[0].ended_at), (ApplyStep::Idle, Some(now)));
-        assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_none(), "it was not compared since");
+        assert!(set_plan(&mut tx, id, None, &world.planned(), now).await.unwrap().is_none(), "it was not compared since");
         let again = take_back_unsettled(&mut tx, id, world.process, "again", &[], now).await.unwrap().unwrap();
         assert_eq!(again.apply_step, ApplyStep::Restoring);
         advance(&mut tx, id, owner, step, ApplyStep::Idle, &unknown, now).await.unwrap().unwrap();
         let seen = Advance { verified_at: Some(now), ..Advance::default() };
         advance(&mut tx, id, None, ApplyStep::Idle, ApplyStep::Idle, &seen, now).await.unwrap().unwrap();
-        assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_some());
+        assert!(set_plan(&mut tx, id, None, &world.planned(), now).await.unwrap().is_some());
     }
 
     async fn only_the_owner_brings_an_apply_forward(db) {

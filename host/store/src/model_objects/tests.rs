@@ -154,3 +154,25 @@ on_both! {
         assert!(model_readings::of_controller(&mut tx, world.controller).await.unwrap().is_empty());
     }
 }
+
+on_both! {
+    async fn a_site_has_what_all_of_its_controllers_have(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        write(&mut tx, &world, world.clock.new_id(), &[object("a", "1"), object("b", "1")]).await;
+        let row = Row { read_at: Some(world.clock.now()), complete: Completeness::Complete, ..Row::new("vlan", "") };
+        model_readings::save(&mut tx, world.controller, &row).await.unwrap();
+        let silent: heddle_core::ControllerId = world.clock.new_id();
+        crate::controllers::insert(&mut tx, &world.new_controller(silent, "silent")).await.unwrap();
+        let (found, are_all) = of_site::objects(&mut tx, &world.scope(), world.site, &["vlan", "port"]).await.unwrap();
+        assert_eq!(found.iter().map(|found| found.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(are_all && found[0].fields == object("a", "1").fields);
+        let (none, _) = of_site::objects(&mut tx, &world.scope(), world.site, &["port"]).await.unwrap();
+        assert!(none.is_empty());
+        let lists = of_site::lists(&mut tx, &world.scope(), world.site).await.unwrap();
+        let told: Vec<_> = lists.iter().map(|list| (list.name.as_str(), list.kind.as_deref(), list.is_whole())).collect();
+        assert_eq!(told, [("edge", Some("vlan"), true), ("silent", None, false)]);
+        let elsewhere = of_site::lists(&mut tx, &world.scope(), world.clock.new_id()).await.unwrap();
+        assert!(elsewhere.is_empty());
+    }
+}
