@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_changes::vendors::for_feature;
-use heddle_changes::{Asked, Place, controller_on_path};
+use heddle_changes::{Asked, Cause, Place, controller_on_path, seam};
 use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
 use heddle_core::bounds::is_small;
 use heddle_core::change::{Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
@@ -131,12 +131,12 @@ impl Write {
             notes: params.notes,
         };
         let step = RunStep { run_id: call.run_id, key: call.key.to_owned(), via: via(call) };
-        Ok(staged(&heddle_changes::stage_for_run(call.app, call.author, step, request).await?))
+        Ok(staged(&seam::stage(call.app, call.author, Cause::Run(&step), request).await?))
     }
 }
 
 /// What the change says of the step that staged it.
-fn via(call: &StepCall<'_>) -> StagedVia {
+pub(super) fn via(call: &StepCall<'_>) -> StagedVia {
     let kind = match call.connection.map(|connection| connection.kind) {
         Some(ConnectionKind::Connection) => StagedByKind::Connection,
         Some(ConnectionKind::Rule | ConnectionKind::Schedule) | None => StagedByKind::Automation,

@@ -21,6 +21,7 @@ mod kinds;
 mod log_lines;
 pub(crate) mod measures;
 mod negotiator;
+mod network_operations;
 pub mod occasion;
 pub mod operation;
 mod operations;
@@ -67,11 +68,13 @@ pub(crate) use self::state::FabricState;
 
 /// The operations of the adapters, of the Fabric itself, and those that features declare.
 fn operations(adapters: &[Adapter], features: Features) -> Vec<Arc<dyn Operation>> {
-    let own: [Arc<dyn Operation>; 4] = [
+    let own: [Arc<dyn Operation>; 6] = [
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
         Arc::new(sinks::log::Log::new()),
         Arc::new(wait::Pause::new()),
+        Arc::new(network_operations::CompareVlans::new()),
+        Arc::new(network_operations::DistributeVlans::new()),
     ];
     let of_adapters = adapters.iter().flat_map(adapter_operations::of);
     let declared = features.step_objects().flat_map(host_operations::of);

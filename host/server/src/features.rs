@@ -18,6 +18,7 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_topology::Topology,
     &heddle_changes::Changes,
     &heddle_sets::Sets,
+    &heddle_network::Network,
     &heddle_kernel::events::Stream,
     &heddle_fabric::Fabric,
     &heddle_delivery::notifications::Notifications,
