@@ -9,6 +9,7 @@ mod fabric;
 mod fixtures;
 mod house;
 mod identity;
+mod intent;
 mod inventory;
 mod marketplace;
 mod notifications;

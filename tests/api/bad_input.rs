@@ -202,7 +202,7 @@ async fn a_locked_database_is_told_and_nothing_is_lost() {
 async fn a_full_disk_is_told_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::default().with("ADAPTER_PACKAGES", "").with("LOG_FILTER", "warn");
-    let process = Process::start_on_small_disk(folder.path(), 5632, &options).await;
+    let process = Process::start_on_small_disk(folder.path(), 6144, &options).await;
     let setup = json!({
         "organization": { "name": "Acme" },
         "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },

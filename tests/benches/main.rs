@@ -16,12 +16,14 @@ mod plugins;
 mod requests;
 mod revocation;
 mod sandbox;
+mod sets;
 mod start;
 mod stream;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "the tests use all of it")]
 mod support;
 mod text_passes;
+mod vlans;
 
 use measure::Report;
 
@@ -42,9 +44,11 @@ const BENCHES: &[(&str, Bench)] = &[
     ("plugins_swaps", plugins::swaps::measure),
     ("requests", requests::measure),
     ("revocation", revocation::measure),
+    ("sets", sets::measure),
     ("start", start::measure),
     ("stream", stream::measure),
     ("text_passes", text_passes::measure),
+    ("vlans", vlans::measure),
 ];
 
 fn main() {

@@ -12,11 +12,13 @@ use crate::support::{Database, Server};
 const WITHOUT: &[(&str, &str)] = &[
     ("health", "answers what it measures"),
     ("setup", "makes what tenancy has"),
+    ("topology", "is made of what inventory has: tests/vendors/topology.rs"),
     ("adapters", "shows packages of the test folder, which every server loads"),
     (
         "plugins",
         "what is installed is of the whole service, and the walk would need a package: tests/plugins",
     ),
+    ("intent", "a document shows what other features have"),
     ("marketplace", "what is offered is of a registry, which the walk would have to make: tests/marketplace"),
     ("access_control", "every operation answers 501"),
 ];

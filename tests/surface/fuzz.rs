@@ -73,6 +73,8 @@ fn beyond_reach(operation: &Operation) -> bool {
     // Only a device that runs an untested release can be allowed to.
     let is_of_device = path.starts_with("/gateway-") && !is_read
         || path.ends_with("/untested-release")
+        || path.ends_with("/put-back")
+        || path.starts_with("/network/canonical-vlans/") && operation.method == "POST"
         || path.ends_with("/test") && (path.starts_with("/controllers") || path.starts_with("/credentials"));
     // The session routes, and what others than the fuzzer sign in with.
     let is_of_session = path.starts_with("/auth/") && !path.starts_with("/auth/sso/providers");
@@ -95,10 +97,17 @@ fn filled_in(world: &World, contract: &Contract) -> Value {
         for definition in item.as_object_mut().expect("a path has methods").values_mut() {
             let is_restored = path.ends_with("/restore");
             let parameters = definition["parameters"].as_array_mut();
-            for parameter in parameters.into_iter().flatten().filter(|parameter| parameter["in"] == "path") {
-                let name = parameter["name"].as_str().unwrap_or_default();
+            for parameter in parameters.into_iter().flatten() {
+                let name = match parameter["name"].as_str().unwrap_or_default() {
+                    "object_id" => "model_object_id",
+                    name => name,
+                };
+                let is_wanted = parameter["in"] == "path" || parameter["required"] == true;
+                if !is_wanted {
+                    continue;
+                }
                 let id = if is_restored { world.removed.get(name) } else { None };
-                if let Some(id) = id.or_else(|| world.own.get(name)) {
+                if let Some(id) = id.or_else(|| world.own.get(name)).cloned() {
                     parameter["example"] = json!(id);
                 }
             }

@@ -55,9 +55,10 @@ async fn the_document_is_valid() {
 async fn generate_client(server: &Server, folder: &Path) {
     let path = document(server, folder).await;
     let settings = folder.join("generator.yaml");
-    // An archive is bytes like others.
-    let overrides = "content_type_overrides:\n  application/zip: application/octet-stream\n";
-    std::fs::write(&settings, format!("post_hooks: []\n{overrides}")).unwrap();
+    // An archive is bytes like others, and so is a document of intent.
+    let overrides = ["zip", "yaml"].map(|media| format!("  application/{media}: application/octet-stream\n"));
+    let overrides = overrides.concat();
+    std::fs::write(&settings, format!("post_hooks: []\ncontent_type_overrides:\n{overrides}")).unwrap();
     let mut generator = Command::new(python().with_file_name("openapi-python-client"));
     generator
         .current_dir(folder)

@@ -44,6 +44,8 @@ pub(crate) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> Str
             }
             Some("name") => "name=some".to_owned(),
             Some("vendor") => "vendor=openwrt".to_owned(),
+            Some("site_id") => format!("site_id={}", ids("site_id")),
+            Some("object_id") => format!("object_id={}", ids("model_object_id")),
             Some("source_event") => "source_event=device.offline".to_owned(),
             Some("organization_slug") => "organization_slug=nowhere".to_owned(),
             Some("provider_id") => format!("provider_id={ABSENT}"),

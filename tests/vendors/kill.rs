@@ -187,7 +187,7 @@ impl Rig {
 }
 
 /// Whether a name is that of a call, in which `{{…}}` stands for anything.
-fn fits(planned: &str, name: &str) -> bool {
+pub(super) fn fits(planned: &str, name: &str) -> bool {
     let mut parts = planned.split("{{").map(|part| part.split_once("}}").map_or(part, |(_, rest)| rest));
     let Some(mut left) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
     let mut has_hole = false;

@@ -6,7 +6,9 @@ mod practice;
 
 mod cancel;
 mod document;
+mod drift;
 mod files;
+mod intent;
 mod kill;
 mod large;
 mod logins;
@@ -18,8 +20,11 @@ mod releases;
 mod sandbox;
 mod saved;
 mod scenario;
+mod sets;
 mod sites;
 mod spoiled;
+mod topology;
+mod vlans;
 
 use serde_json::{Value, json};
 

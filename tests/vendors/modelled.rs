@@ -7,7 +7,7 @@ use super::practice::{self, Asked};
 use crate::support::on_both;
 
 /// The objects of the case's kind, after a reading.
-async fn read(lab: &Lab, kind: &str) -> Vec<Value> {
+pub(super) async fn read(lab: &Lab, kind: &str) -> Vec<Value> {
     let at = format!("/controllers/{}", lab.controller);
     let sync = lab.api.post(&format!("{at}/sync"), &json!({})).await.expect_status(202).body;
     let path = format!("{at}/syncs/{}", sync["id"].as_str().expect("a sync has an id"));

@@ -19,6 +19,8 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_changes::Changes,
     &heddle_sets::Sets,
     &heddle_network::Network,
+    &heddle_intent::Ledger,
+    &heddle_intent::Documents,
     &heddle_kernel::events::Stream,
     &heddle_fabric::Fabric,
     &heddle_delivery::notifications::Notifications,

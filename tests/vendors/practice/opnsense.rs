@@ -42,7 +42,7 @@ impl Vendor for OpnSense {
     fn asked(&self) -> Asked {
         Asked {
             kind: "vlan",
-            create: json!({ "vlan_id": 77, "name": "cameras", "members": [{ "port": "igb1", "tagged": true }] }),
+            create: json!({ "vlan_id": 77, "name": "cameras", "members": [{ "port": "lan", "tagged": true }] }),
             label: "cameras",
             update: json!({ "name": "lenses" }),
         }

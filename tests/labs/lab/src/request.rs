@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
@@ -54,7 +54,8 @@ impl Request {
     /// # Panics
     /// When HTTP does not allow the name or the value.
     #[must_use]
-    pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        let name: HeaderName = name.parse().expect("a test writes valid header names");
         self.headers.append(name, value.parse().expect("a test writes valid header values"));
         self
     }
