@@ -131,7 +131,7 @@ async fn claim(
     Ok(row)
 }
 
-/// Who begins an apply, with which window, and which process drives it.
+/// The user that begins an apply, its window, and the process that drives it.
 pub(super) struct Begins {
     pub(super) actor: Actor,
     pub(super) started_by: UserId,

@@ -192,8 +192,8 @@ pub async fn plan_again(
     plan::plan_pending(app, caller, cause, row).await
 }
 
-/// Checks what every request needs that moves a part on: permissions, the level where it is for now, and who may do what is
-/// catastrophic.
+/// Checks what every request needs that continues a part: its permissions, the level at its present site, and site admin for
+/// what is catastrophic.
 pub async fn may_be_moved_on(tx: &mut Tx, caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
     gates::change_is_permitted(caller, row)?;
     gates::catastrophe_needs_site_admin(caller, row.danger)?;
@@ -327,7 +327,7 @@ pub async fn confirm(
     Ok(Some(Moved { row: taken, ready, start: Start::Again, is_taken }))
 }
 
-/// Begins to take back a part; `None` when that is not possible any more, or its controller is taken.
+/// Begins to take back a part; `None` when it has been taken back already, or another change holds its controller.
 pub async fn take_back(
     tx: &mut Tx,
     app: &SharedApp,

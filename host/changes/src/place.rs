@@ -57,7 +57,7 @@ pub(super) async fn used_place_in(
 }
 
 /// Returns the controller of what is to be sent, for the service's own steps: its caller was asked before. Refuses a vendor's
-/// site that is not read any more.
+/// site that readings no longer find.
 pub(super) async fn still_used(tx: &mut Tx, row: &ChangeRow) -> Result<ControllerTarget, Error> {
     let controller = controllers::find_target(tx, &Scope::everything(), row.controller_id).await?;
     let controller = controller.ok_or(Error::NotFound("controller"))?;

@@ -106,7 +106,7 @@ pub(super) async fn take_back(by: &By, row: ChangeRow) -> Result<ChangeRow, Erro
 }
 
 /// Begins to take a change back: in its window, after an outcome that is in doubt, or in effect and permanent. `None` when it
-/// is in none of these states any more, or its controller is taken.
+/// has left these states, or another change holds its controller.
 pub(super) async fn begin_back(
     tx: &mut Tx,
     row: &ChangeRow,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 stored_words! {
-    /// What became of an object that is not as it is wanted.
+    /// How an object differs from what is wanted.
     pub enum DriftChange {
         /// It is there and is not wanted.
         Created = "created",
@@ -50,7 +50,7 @@ stored_words! {
         Adopted = "adopted",
         /// The change that brings back what is wanted was applied.
         PutBack = "put_back",
-        /// The object was as wanted again, or is not followed any more.
+        /// A later reading found the object as wanted, or Heddle no longer follows it.
         Resolved = "resolved",
     }
 }

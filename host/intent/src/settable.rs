@@ -44,11 +44,13 @@ pub(crate) fn filled<'d>(description: &'d Description, kind: &str) -> Option<&'d
 
 /// Those fields of a kind that people can set and that an adapter reads.
 pub(crate) fn followed(kind: &'static ModelKind, filled: &Filled) -> BTreeSet<&'static str> {
-    let is_read = |field: &&str| {
-        let outer = field.split('.').next().unwrap_or(field);
-        filled.fields.iter().any(|read| read == outer || read == field)
-    };
-    fields(kind).filter(is_read).collect()
+    fields(kind).filter(|field| has(&filled.fields, field)).collect()
+}
+
+/// Whether some fields have this one, or the one that it is a part of.
+pub(crate) fn has<'f>(fields: impl IntoIterator<Item = &'f String>, field: &str) -> bool {
+    let outer = field.split('.').next().unwrap_or(field);
+    fields.into_iter().any(|known| known == field || known == outer)
 }
 
 /// Whether a reading did not know a value, or a part of it: people cannot ask for that.

@@ -69,7 +69,7 @@ impl Drop for Claim {
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Nothing is under way any more.
+    /// Nothing is under way.
     Rests,
     /// A part, a person or the clock has to move first.
     Waits,
@@ -200,7 +200,7 @@ fn compensating_state(saga: &Saga, now: Timestamp) -> SagaState {
     if saga.parts.iter().any(is_silent) { SagaState::Stuck } else { SagaState::Applying }
 }
 
-/// The parts whose controllers are kept although nothing of them is at the device any more.
+/// The parts whose controllers are still locked although their devices read as before.
 fn settled(saga: &Saga, now: Timestamp) -> impl Iterator<Item = ChangeId> {
     let is_settled = move |part: &&Part| part.of.is_locked && part.standing(now).is_back();
     saga.parts.iter().filter(is_settled).map(|part| part.row.id)
@@ -387,7 +387,7 @@ fn reason(saga: &Saga, why: Why, names: &Names) -> String {
     }
 }
 
-/// Ends the work on a set: what its parts show is what it is. No controller is kept any more.
+/// Ends the work on a set: its parts decide its state, and all of its controllers are unlocked.
 pub(crate) async fn end(tx: &mut Tx, app: &App, saga: &mut Saga, verdict: Next) -> Result<(), Error> {
     let now = app.clock.now();
     let (state, step) = match verdict {

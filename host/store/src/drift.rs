@@ -197,7 +197,7 @@ pub async fn insert(tx: &mut Tx, new: &NewDrift<'_>) -> Result<Drift> {
         .await)?)
 }
 
-/// Notes that an open difference is another one now. A staged change does not fit it any more.
+/// Stores new values of an open difference. A change that was staged to put it back no longer fits.
 pub async fn refind(tx: &mut Tx, id: DriftId, found: &Found, now: Timestamp) -> Result<()> {
     affected!(
         tx,

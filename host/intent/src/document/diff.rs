@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::bounds::{Problem, below};
 use super::model::{Objects, Wanted};
-use crate::settable::{self, Content, is_as_asked};
+use crate::settable::{self, Content, has, is_as_asked};
 
 /// Most pairs of objects that are compared to find those that are alike.
 const PAIRS_MAX: usize = 2_000_000;
@@ -103,12 +103,6 @@ impl Can {
 /// Whether a live object has a field as it is wanted. What readings do not say is taken for what was set.
 fn is_met(can: &Can, field: &str, wanted: &Value, live: &LiveObject) -> bool {
     !has(&can.read, field) || is_as_asked(field, wanted, live.content.get(field))
-}
-
-/// Whether a set has a field, or the one that it is a part of.
-fn has(fields: &BTreeSet<String>, field: &str) -> bool {
-    let outer = field.split('.').next().unwrap_or(field);
-    fields.contains(field) || fields.contains(outer)
 }
 
 /// Objects of one kind at one place.

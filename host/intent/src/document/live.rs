@@ -143,7 +143,7 @@ impl Live {
                     site_ref: object.site_ref.clone().unwrap_or_default(),
                 };
                 let Some(list) = self.lists.get_mut(&(place, object.kind.clone())) else { continue };
-                // Ports and radios are nobody's to make; what they are set to is people's.
+                // Ports and radios come with the device, and people only set them. Other objects count when people made them.
                 let is_made = list.kind.verbs().any(|verb| verb == "create");
                 if is_made && object.origin != Origin::Own {
                     continue;

@@ -314,7 +314,7 @@ impl Comparison<'_> {
         let row = &gone.wanted;
         let open = moved.open.get(&row.key);
         let mut wanted = Some(self.wanted_of(row));
-        // It is the vendor's, or follows from other objects: it is not people's to want any more.
+        // The vendor made it, or it follows from other objects: nothing is wanted of such an object.
         if gone.is_listed {
             wanted = None;
         }

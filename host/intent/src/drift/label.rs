@@ -106,7 +106,7 @@ fn in_doubt(
     Some((DriftLabel::Ours, format!("change {} of this object ended {state}", doubtful.id)))
 }
 
-/// No change of ours, no known rewrite and no new version fits: somebody else made it.
+/// The label where no change of this service, no known rewrite and no new version explains a difference.
 fn foreign(evidence: &Evidence) -> (DriftLabel, String) {
     let reason = if evidence.is_read_anew {
         "another package reads the controller since the last reading: it cannot be told from an edit"

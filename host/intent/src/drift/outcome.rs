@@ -113,7 +113,8 @@ impl<'e, 'm> Outcome<'e, 'm> {
         }
     }
 
-    /// Closes a difference that is none any more. It was put back where the staged change was applied.
+    /// Closes a difference that the reading no longer shows. Its status is `put_back` where the change that was staged for that was
+    /// applied, else `resolved`.
     pub(super) fn close(&mut self, open: &'m Drift) {
         let mut applied = self.evidence.changes.iter().filter(|change| change.is_applied());
         let is_put_back = applied.any(|change| Some(change.id) == open.put_back_id);

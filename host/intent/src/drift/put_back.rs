@@ -8,7 +8,7 @@ use heddle_marketplace::model;
 use heddle_store::drift::Drift;
 use serde_json::{Map, Value, json};
 
-use crate::settable::{self, put};
+use crate::settable::{self, has, put};
 
 /// How what is wanted comes back.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,17 +44,11 @@ pub(crate) fn way(drift: &Drift, description: &Description) -> Result<Way, Strin
     }
 }
 
-/// Whether the vendor can write the field, or the field that it is a part of.
-fn is_written(written: &Written, field: &str) -> bool {
-    let outer = field.split('.').next().unwrap_or(field);
-    written.fields.iter().any(|known| known == field || known == outer)
-}
-
 fn update(drift: &Drift, written: Option<&Written>) -> Result<Way, String> {
     let Some(written) = written else {
         return Err(format!("the vendor has nothing that changes a {}", drift.kind));
     };
-    let foreign: Vec<&str> = names(&drift.differences, |field| !is_written(written, field));
+    let foreign: Vec<&str> = names(&drift.differences, |field| !has(&written.fields, field));
     if !foreign.is_empty() {
         return Err(format!("the vendor has nothing for these fields: {}", foreign.join(", ")));
     }
@@ -70,7 +64,7 @@ fn create(drift: &Drift, written: Option<&Written>) -> Result<Way, String> {
     let Some(written) = written else {
         return Err(format!("the vendor has nothing that creates a {}", drift.kind));
     };
-    let can_be_asked = |one: &FieldDrift| is_written(written, &one.field) && !is_unknown(&drift.kind, one);
+    let can_be_asked = |one: &FieldDrift| has(&written.fields, &one.field) && !is_unknown(&drift.kind, one);
     let mut payload = Map::new();
     for one in drift.differences.iter().filter(|one| can_be_asked(one)) {
         put(&mut payload, &one.field, one.wanted.clone().unwrap_or_default());
