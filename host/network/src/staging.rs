@@ -186,7 +186,7 @@ pub(crate) async fn stage(app: &App, by: By<'_>, facts: &Facts, remedy: Remedy) 
             staging.postpone(domain, &wanted, "the adapter of its vendor is not installed any more");
             continue;
         };
-        if let Some(known) = pending.find(&request) {
+        if let Some(known) = pending.find(app, &request) {
             staging.pending.push(known);
         } else if let Some(other) = pending.of_same_object(&request) {
             let reason = format!("change {other} of the same object waits; apply or discard it first");

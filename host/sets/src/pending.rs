@@ -3,12 +3,13 @@
 use heddle_changes::Request;
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::page::PageRequest;
+use heddle_core::redact::REFERENCE;
 use heddle_core::{ChangeId, ControllerId, SiteId};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Rows of a page of pending changes, and the pages of a feature that are looked at.
 const ROWS: u32 = 200;
@@ -89,11 +90,15 @@ impl Pending {
     }
 
     /// The change that does the same.
-    pub fn find(&self, asked: &Request) -> Option<ChangeId> {
+    pub fn find(&self, app: &App, asked: &Request) -> Option<ChangeId> {
+        self.same(asked, &app.keys.reference_key(asked.controller_id))
+    }
+
+    fn same(&self, asked: &Request, key: &[u8; 32]) -> Option<ChangeId> {
         let is = |waiting: &&Waiting| {
             waiting.is_beside(asked)
                 && waiting.operation == asked.operation
-                && is_same(&waiting.payload, &asked.payload)
+                && is_same(&waiting.payload, &hidden(&waiting.payload, &asked.payload, key))
         };
         self.0.iter().find(is).map(|waiting| waiting.id)
     }
@@ -107,6 +112,26 @@ impl Pending {
     }
 }
 
+/// What is asked for, with references in place of secrets where the stored payload has them.
+fn hidden(stored: &Value, asked: &Value, key: &[u8; 32]) -> Value {
+    match (stored, asked) {
+        (Value::String(stored), Value::String(text)) if stored.starts_with(REFERENCE) => {
+            json!(heddle_runtime::reference(key, text))
+        }
+        (Value::Object(stored), Value::Object(fields)) => {
+            let hide = |(name, value): (&String, &Value)| {
+                let known = stored.get(name).unwrap_or(&Value::Null);
+                (name.clone(), hidden(known, value, key))
+            };
+            Value::Object(fields.iter().map(hide).collect())
+        }
+        (Value::Array(stored), Value::Array(items)) if stored.len() == items.len() => {
+            stored.iter().zip(items).map(|(stored, item)| hidden(stored, item, key)).collect()
+        }
+        _ => asked.clone(),
+    }
+}
+
 /// Whether two payloads ask for the same, in whatever order their fields are.
 fn is_same(one: &Value, other: &Value) -> bool {
     heddle_store::audit::canonical(one) == heddle_store::audit::canonical(other)
@@ -115,7 +140,6 @@ fn is_same(one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use heddle_core::Clock;
-    use serde_json::json;
 
     use super::*;
 
@@ -149,9 +173,9 @@ mod tests {
         let update = |key: &str, vlans: Value| {
             request(controller, Operation::Update, json!({ "tagged_vlans": vlans, "key": key }))
         };
-        assert_eq!(pending.find(&update("eth5", json!([10, 20]))), Some(id), "it does the same");
+        assert_eq!(pending.same(&update("eth5", json!([10, 20])), &[0; 32]), Some(id), "it does the same");
         let other = update("eth5", json!([10, 30]));
-        assert_eq!((pending.find(&other), pending.of_same_object(&other)), (None, Some(id)));
+        assert_eq!((pending.same(&other, &[0; 32]), pending.of_same_object(&other)), (None, Some(id)));
         for asked in [
             update("eth6", json!([10, 30])),
             Request { controller_id: clock.new_id(), ..update("eth5", json!([10, 30])) },
@@ -162,5 +186,26 @@ mod tests {
         ] {
             assert_eq!(pending.of_same_object(&asked), None, "{asked:?}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_compared_by_its_reference() {
+        let clock = Clock::default();
+        let (id, controller, key) = (clock.new_id(), clock.new_id(), [7; 32]);
+        let stored = json!({ "name": "guests", "passphrase": heddle_runtime::reference(&key, "geheim") });
+        let pending = Pending(vec![Waiting {
+            id,
+            controller_id: controller,
+            site_ref: None,
+            feature: "network.port".to_owned(),
+            operation: Operation::Create,
+            payload: stored,
+        }]);
+        let asked = |secret: &str| {
+            request(controller, Operation::Create, json!({ "name": "guests", "passphrase": secret }))
+        };
+        assert_eq!(pending.same(&asked("geheim"), &key), Some(id));
+        assert_eq!(pending.same(&asked("anders"), &key), None);
+        assert_eq!(pending.same(&asked("geheim"), &[8; 32]), None, "of another controller");
     }
 }

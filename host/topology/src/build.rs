@@ -1,12 +1,14 @@
 //! Makes the graph of a site of what its objects say. Every step is linear in the objects and the edges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use ipnet::IpNet;
 
 use crate::facts::{Fact, Facts, Object};
 use crate::gather::{self, Names};
-use crate::names::{covers, is_everything, mac};
+use crate::names::{covers, is_everything, mac, network};
 use crate::nets::{self, Domains};
-use crate::site::{Edge, Known, Node, Site, Tie, What};
+use crate::site::{Edge, Known, Node, Port, Site, Tie, What};
 use crate::{layer3, leaves, links};
 
 /// Makes the graph.
@@ -21,19 +23,20 @@ pub fn build(facts: &Facts) -> Site {
     let mut names = gather::gather(facts, &mut site);
     let taken = links::find(facts, &mut site, &mut names);
     let mut domains = Domains::find(&site);
+    layer3::find_private(&mut site);
     layer3::add_doors(facts, &mut site, &mut domains);
     let leaf_of = leaves::add(facts, &mut site, (&names, &domains), &taken);
     nets::join(facts, &mut site, &domains);
     uplinks(facts, &mut site, &names, &domains);
     layer3::add_outside(facts, &mut site, &names);
     layer3::add_management(facts, &mut site, &domains);
-    site.known = known(facts, &names, &leaf_of);
+    site.known = known(facts, &names, &leaf_of, &beside_service(&site));
     site
 }
 
 /// A port that is said to lead towards the gateway, and of which no more is known, is joined with the one router of the site.
 fn uplinks(facts: &Facts, site: &mut Site, names: &Names, domains: &Domains) {
-    let linked: std::collections::HashSet<usize> =
+    let linked: HashSet<usize> =
         site.links.iter().flat_map(|link| link.ends).map(|(device, _)| device).collect();
     let mut routers = (0..site.devices.len()).filter(|device| site.devices[*device].routes);
     let (Some(router), None) = (routers.next(), routers.next()) else { return };
@@ -51,8 +54,21 @@ fn uplinks(facts: &Facts, site: &mut Site, names: &Names, domains: &Domains) {
     }
 }
 
+/// Devices that are in a network with the service: their answers need no route.
+fn beside_service(site: &Site) -> HashSet<usize> {
+    let has_service =
+        |net: IpNet| site.own_addresses.iter().any(|own| !own.is_loopback() && net.contains(own));
+    let is_beside = |port: &&Port| port.addresses.iter().filter_map(|text| network(text)).any(has_service);
+    site.ports.iter().filter(is_beside).map(|port| port.device).collect()
+}
+
 /// What each object is in the graph.
-fn known(facts: &Facts, names: &Names, leaf_of: &HashMap<usize, usize>) -> Vec<Known> {
+fn known(
+    facts: &Facts,
+    names: &Names,
+    leaf_of: &HashMap<usize, usize>,
+    beside_service: &HashSet<usize>,
+) -> Vec<Known> {
     let of = |(number, object): (usize, &Object)| {
         let device = names.device(object);
         let port = || names.port(device?, &object.key).or_else(|| names.port(device?, &object.label));
@@ -72,10 +88,10 @@ fn known(facts: &Facts, names: &Names, leaf_of: &HashMap<usize, usize>) -> Vec<K
             Fact::Route(fact) => Some(What::Route {
                 device,
                 is_default: fact.destination.as_deref().is_some_and(is_everything),
-                covers_service: fact
-                    .destination
-                    .as_deref()
-                    .is_some_and(|text| covers(text, &facts.own_addresses)),
+                covers_service: fact.destination.as_deref().is_some_and(|text| {
+                    let is_beside = device.is_some_and(|device| beside_service.contains(&device));
+                    covers(text, &facts.own_addresses) || (is_everything(text) && !is_beside)
+                }),
             }),
             Fact::Client(_) | Fact::Guest(_) => {
                 let leaf = leaf_of.get(&number).copied().map(What::Leaf);

@@ -12,7 +12,17 @@ use crate::nets::{self, Domains};
 use crate::site::{Edge, Node, Site, Tie, is_private_bridge};
 
 /// Roles of interfaces that show that a device has an address there, whether or not it is known which.
+/// Most networks of machines for their own that are looked at.
+const PRIVATE_NETS_MAX: usize = 64;
 const WITH_ADDRESS: &[&str] = &["lan", "management", "wan"];
+
+/// Finds the networks that machines have for their own containers and guests.
+pub(crate) fn find_private(site: &mut Site) {
+    let bridges = site.ports.iter().filter(|port| is_private_bridge(&port.name));
+    let nets = bridges.flat_map(|port| port.addresses.iter().filter_map(|text| network(text)));
+    let nets: BTreeSet<IpNet> = nets.collect();
+    site.private = nets.into_iter().take(PRIVATE_NETS_MAX).collect();
+}
 
 /// Adds the addresses of devices at their networks.
 pub(crate) fn add_doors(facts: &Facts, site: &mut Site, domains: &mut Domains) {
@@ -38,7 +48,9 @@ pub(crate) fn add_doors(facts: &Facts, site: &mut Site, domains: &mut Domains) {
         domains.has_address(net);
         let node = site.net(net);
         site.join(Edge { ports: [Some(at), None], vlans: [net.vlan; 2], ..Edge::between(door, node) });
-        site.subnets.extend(prefixes.into_iter().map(|prefix| (prefix, node)));
+        if !is_private_bridge(&site.ports[at].name) {
+            site.subnets.extend(prefixes.into_iter().map(|prefix| (prefix, node)));
+        }
     }
     routers(facts, site);
 }

@@ -171,6 +171,8 @@ fn judge(
         } else if lost > 0 {
             let why = if target.is_exact { "" } else { ", and which of its addresses is used is not known" };
             (OwnWay::AtRisk, format!("one of the paths to the {} is lost{why}", target.label))
+        } else if target.is_disputed && known.len() < pairs().count() {
+            (OwnWay::Unknown, format!("which of several places is the {} is not known", target.label))
         } else if known.iter().any(is_doubtful) {
             (OwnWay::Unknown, format!("a part of the path to the {} is not known", target.label))
         } else {

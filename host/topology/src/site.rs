@@ -243,6 +243,8 @@ pub struct Site {
     pub(crate) net_of: HashMap<Net, usize>,
     /// What has an address: a node of each device that says so, else of each client.
     pub(crate) by_address: HashMap<IpAddr, Vec<usize>>,
+    /// Networks that machines have for their own containers and guests.
+    pub(crate) private: Vec<ipnet::IpNet>,
     /// Networks of addresses, each with a node of the network.
     pub(crate) subnets: Vec<(ipnet::IpNet, usize)>,
     /// Where the service itself is.
@@ -255,22 +257,27 @@ pub struct Site {
 }
 
 /// Most owners of one address that are told apart.
-const OWNERS_MAX: usize = 4;
+pub(crate) const OWNERS_MAX: usize = 8;
 /// How the bridges of machines for their own containers and guests are called: each machine gives them the same addresses.
 const PRIVATE_BRIDGES: &[&str] = &["cni", "docker", "lxcbr", "lxdbr", "podman", "virbr"];
 
 /// Whether a port is a bridge of a machine for its own containers and guests.
 pub(crate) fn is_private_bridge(port: &str) -> bool {
     let name = port.to_lowercase();
+    let is_composed = |id: &str| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     PRIVATE_BRIDGES.iter().any(|begin| name.starts_with(begin))
+        || name.strip_prefix("br-").is_some_and(is_composed)
 }
 
 impl Site {
     /// Keeps in mind what has an address. What was told first counts, and a device before what is seen of it from outside.
     pub(crate) fn has_address(&mut self, own: IpAddr, node: usize) {
-        if let Node::Door(port) = self.nodes[node]
-            && is_private_bridge(&self.ports[port].name)
-        {
+        let is_private = match self.nodes[node] {
+            Node::Door(port) => is_private_bridge(&self.ports[port].name),
+            Node::Leaf(_) => self.private.iter().any(|net| net.contains(&own)),
+            _ => false,
+        };
+        if is_private {
             return;
         }
         let device = self.device_of(node);

@@ -402,7 +402,9 @@ fn in_vendor_words(
         let carries =
             native.kinds.iter().any(|kind| KINDS.contains(&kind.as_str()) || kind == "firewall-rule");
         let is_new = native.operation == Operation::Create;
-        if native.kinds.is_empty() || (carries && !is_new) {
+        // A new one of these may take over what others carry, or stop it.
+        let takes = |kind: &String| matches!(kind.as_str(), "firewall-rule" | "route" | "vlan");
+        if native.kinds.is_empty() || (carries && (!is_new || native.kinds.iter().any(takes))) {
             found.unknown.push(format!(
                 "what '{}' does to the network is not known in the words of the model",
                 native.feature

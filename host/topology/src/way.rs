@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use heddle_core::ControllerId;
 
 use crate::names::address;
-use crate::site::{Node, Site};
+use crate::site::{Node, OWNERS_MAX, Site};
 
 /// Most places from which the service may come that are looked at.
 const ROOTS_MAX: usize = 4;
@@ -58,6 +58,8 @@ pub struct Target {
     /// One node where its address is known; else all that it may be.
     pub nodes: Vec<usize>,
     pub is_exact: bool,
+    /// Each of the nodes says that the address is its own.
+    pub is_disputed: bool,
 }
 
 /// Where a controller is: what has its address, or all that say so; else the one device that it manages, at any of its addresses; else outside,
@@ -67,22 +69,24 @@ pub fn controller(site: &Site, id: ControllerId) -> Option<Target> {
     let label = format!("controller '{}'", own.name);
     let exact = host(&own.host);
     if let Some(node) = exact.and_then(|own| site.owner(own)) {
-        return Some(Target { label, nodes: vec![node], is_exact: true });
+        return Some(Target { label, nodes: vec![node], is_exact: true, is_disputed: false });
     }
     let several = exact.as_ref().map_or(&[][..], |own| site.owners(*own));
     if !several.is_empty() {
-        return Some(Target { label, nodes: several.to_vec(), is_exact: false });
+        // Of more than are told apart, it may be any other one.
+        let nodes = if several.len() < OWNERS_MAX { several.to_vec() } else { Vec::new() };
+        return Some(Target { label, nodes, is_exact: false, is_disputed: true });
     }
     let mut devices = (0..site.devices.len()).filter(|device| site.devices[*device].controller == Some(id));
     let (Some(device), None) = (devices.next(), devices.next()) else {
         let outside = site.find(Node::Outside).filter(|_| exact.is_some_and(is_public))?;
-        return Some(Target { label, nodes: vec![outside], is_exact: true });
+        return Some(Target { label, nodes: vec![outside], is_exact: true, is_disputed: false });
     };
     let is_own =
         |node: &usize| matches!(site.nodes[*node], Node::Door(_)) && site.device_of(*node) == Some(device);
     let doors: Vec<usize> = (0..site.nodes.len()).filter(is_own).collect();
     let nodes = if doors.is_empty() { site.find(Node::Device(device)).into_iter().collect() } else { doors };
-    Some(Target { label, nodes, is_exact: false })
+    Some(Target { label, nodes, is_exact: false, is_disputed: false })
 }
 
 /// The address that the host of an address of a controller is, if it is one and not of this machine.
@@ -102,13 +106,23 @@ fn is_public(own: IpAddr) -> bool {
 pub fn rest(site: &Site, origin: &Origin) -> Option<Target> {
     let nodes = heart(site, origin);
     let is_elsewhere = origin.is_inside && !nodes.is_empty() && nodes != origin.nodes;
-    is_elsewhere.then(|| Target { label: "gateway of the site".to_owned(), nodes, is_exact: true })
+    is_elsewhere.then(|| Target {
+        label: "gateway of the site".to_owned(),
+        nodes,
+        is_exact: true,
+        is_disputed: false,
+    })
 }
 
 /// A device that a change writes to through its controller.
 pub fn device(site: &Site, device: usize) -> Option<Target> {
     let nodes = vec![site.find(Node::Device(device))?];
-    Some(Target { label: format!("device '{}'", site.devices[device].name), nodes, is_exact: true })
+    Some(Target {
+        label: format!("device '{}'", site.devices[device].name),
+        nodes,
+        is_exact: true,
+        is_disputed: false,
+    })
 }
 
 /// The place from which a site is reached by everything else: the outside, else the routers, else the service.

@@ -137,7 +137,8 @@ pub(crate) fn diff(of: &Compared<'_>) -> Result<Vec<Difference>, Vec<Problem>> {
                 found.push(delete(gone));
             } else {
                 let message = format!(
-                    "'{}' is not in the document, and the vendor has nothing that deletes a {}",
+                    "'{}' is not in the document, and the vendor has nothing that deletes a {}: list it, or plan with \
+                     keep_unlisted=true",
                     gone.key, of.kind.id
                 );
                 problems.push(Problem::at(of.path, message, "not_writable"));

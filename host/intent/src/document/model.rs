@@ -209,7 +209,7 @@ impl Reader {
                 }
             }
             if let (Some(schema), false) = (&schema, plain.is_empty()) {
-                self.judge(&path, schema, &plain);
+                self.judge(&path, (kind, schema), &plain);
             }
             wanted.fields = flat(kind, plain);
             read.insert(key.clone(), wanted);
@@ -239,7 +239,7 @@ impl Reader {
     }
 
     /// Judges the fields by what people may ask of them.
-    fn judge(&mut self, path: &str, schema: &Schema, fields: &Map<String, Value>) {
+    fn judge(&mut self, path: &str, (kind, schema): (&ModelKind, &Schema), fields: &Map<String, Value>) {
         let mut payload = fields.clone();
         if payload.contains_key("key") {
             self.say(
@@ -253,6 +253,10 @@ impl Reader {
             let message =
                 "where an object stands among others is no part of a document; stage a change of it";
             self.say(below(path, field), message, "unknown_field");
+        }
+        if kind.payload_schema("update").is_none() {
+            // Null leaves a field out where objects are only created.
+            payload.retain(|_, value| !value.is_null());
         }
         payload.insert("key".to_owned(), json!("k"));
         let payload = Value::Object(payload);

@@ -58,18 +58,22 @@ async fn stage_each(by: &By, site: SiteId, items: &[Item], staged: &mut Staged) 
     let features: BTreeSet<&str> = asked.iter().map(|request| request.feature.as_str()).collect();
     let features: Vec<&str> = features.into_iter().collect();
     let pending = Pending::load(&by.app, &by.caller, site, &features).await?;
-    let mut rows = Vec::with_capacity(items.len());
-    for (item, request) in items.iter().zip(asked) {
-        if let Some(known) = pending.find(&request) {
-            staged.changes.push((known, true));
-            continue;
-        }
-        if let Some(other) = pending.of_same_object(&request) {
+    let known: Vec<Option<ChangeId>> = asked.iter().map(|request| pending.find(&by.app, request)).collect();
+    // Nothing is staged where a part of it would be refused.
+    for ((item, request), known) in items.iter().zip(&asked).zip(&known) {
+        if let Some(other) = pending.of_same_object(request).filter(|_| known.is_none()) {
             let message = format!(
                 "change {other} of the same object waits; apply or discard it first: {}",
                 item.path()
             );
             return Err(Error::Conflict { kind: "staged_already", message });
+        }
+    }
+    let mut rows = Vec::with_capacity(items.len());
+    for ((item, request), known) in items.iter().zip(asked).zip(known) {
+        if let Some(known) = known {
+            staged.changes.push((known, true));
+            continue;
         }
         let cause = Cause::Request(&by.origin);
         let row = seam::stage(&by.app, &by.caller, cause, request).await;

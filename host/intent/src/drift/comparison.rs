@@ -9,11 +9,13 @@ use heddle_core::{ChangeId, Timestamp};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::model::{self, ModelKind};
-use heddle_store::Tx;
 use heddle_store::changes::ChangeRow;
 use heddle_store::drift::{self, Drift};
 use heddle_store::model_objects::record;
+use heddle_store::object::Object as _;
 use heddle_store::wanted::{self as store, Due, Listed, PART_MAX, Unlisted, WantedObject};
+use heddle_store::{Controller, Scope, Tx};
+use serde_json::Value;
 
 use super::judge::{self, Compared, Evidence};
 use super::label;
@@ -22,7 +24,7 @@ use super::own::{OwnChange, Subject};
 use super::versions::{self, Versions};
 use crate::settable::{self, Content};
 
-/// Most bytes of what is wanted of one object. Larger ones are not followed.
+/// Most bytes of what is wanted of one object. Of a larger one nothing is wanted until it is smaller.
 const OBJECT_BYTES_MAX: usize = 16 << 10;
 
 /// Compares a list that was read, in one transaction.
@@ -31,6 +33,11 @@ pub(super) async fn compare(app: &App, due: &Due) -> Result<(), Error> {
     let (Ok(adapter), Some(kind)) = (app.adapter(&due.vendor), model::find(&due.kind)) else { return Ok(()) };
     let Some(filled) = settable::filled(adapter.description(), kind.id) else { return Ok(()) };
     let mut tx = app.db.write().await?;
+    // Locked before its list, as by whoever applies a change there: nothing moves while it is compared.
+    let scope = Scope::organization(due.org_id);
+    if Controller::lock(&mut tx, &scope, due.controller_id).await?.is_none() {
+        return Ok(());
+    }
     let before = store::hold(&mut tx, &due.list()).await?;
     let is_known = before.as_ref().is_some_and(|before| before.read_at >= due.read_at);
     // A change may have been applied meanwhile, and what it made be read.
@@ -109,13 +116,12 @@ impl Comparison<'_> {
             let mut rows = Vec::new();
             for object in &page {
                 let fields = self.content(object).to_value();
-                if !is_small(&fields, OBJECT_BYTES_MAX) {
-                    continue;
-                }
                 if room <= 0 {
                     left_out += 1;
                     continue;
                 }
+                // One that is too large is known, and nothing is wanted of it.
+                let fields = if is_small(&fields, OBJECT_BYTES_MAX) { fields } else { Value::Null };
                 room -= 1;
                 rows.push(WantedObject {
                     key: object.key.clone(),
@@ -272,7 +278,9 @@ impl Comparison<'_> {
             return;
         }
         let observed = self.content(object);
-        if !is_small(&observed.to_value(), OBJECT_BYTES_MAX) {
+        let is_followed = is_small(&observed.to_value(), OBJECT_BYTES_MAX);
+        if !is_followed || row.is_some_and(|row| row.fields.is_null()) {
+            outcome.see(object, row, is_followed.then(|| observed.to_value()));
             return;
         }
         let native: Option<ObjectRef> =
@@ -312,6 +320,10 @@ impl Comparison<'_> {
         upgrade: &dyn Fn(Option<&str>) -> Option<(String, String)>,
     ) {
         let row = &gone.wanted;
+        if row.fields.is_null() {
+            outcome.forget(&row.key);
+            return;
+        }
         let open = moved.open.get(&row.key);
         let mut wanted = Some(self.wanted_of(row));
         // The vendor made it, or it follows from other objects: nothing is wanted of such an object.

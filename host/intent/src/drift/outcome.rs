@@ -9,7 +9,7 @@ use heddle_core::{ChangeId, Timestamp, UserId, redact};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_store::drift::{self, Drift, Found, NewDrift, OPEN_MAX, Said};
-use heddle_store::wanted::{self, Due, PART_MAX, Rewrite, WantedObject};
+use heddle_store::wanted::{self, Due, Listed, PART_MAX, Rewrite, WantedObject};
 use heddle_store::{Tx, events};
 use serde_json::{Map, Value, json};
 
@@ -113,6 +113,29 @@ impl<'e, 'm> Outcome<'e, 'm> {
         }
     }
 
+    /// Notes an object that was, or is, too large to be followed: what there is of it is wanted, without a difference.
+    pub(super) fn see(&mut self, object: &'m Listed, row: Option<&WantedObject>, fields: Option<Value>) {
+        if row.is_none() {
+            self.added.push(&object.key);
+        }
+        // Of one that grew, what was wanted of it before stays.
+        let grown = row.filter(|row| fields.is_none() && !row.fields.is_null());
+        self.wanted.push(WantedObject {
+            key: object.key.clone(),
+            label: object.label.clone(),
+            device_key: object.device_key.clone(),
+            basis: grown.map_or(WantedBasis::Observed, |row| row.basis),
+            change_id: grown.and_then(|row| row.change_id),
+            fields: grown.map(|row| row.fields.clone()).or(fields).unwrap_or_default(),
+            seen_digest: object.digest.clone(),
+        });
+    }
+
+    /// Nothing is known any more of an object of which nothing was wanted.
+    pub(super) fn forget(&mut self, key: &'m str) {
+        self.unwanted.push(key);
+    }
+
     /// Closes a difference that the reading no longer shows. Its status is `put_back` where the change that was staged for that was
     /// applied, else `resolved`.
     pub(super) fn close(&mut self, open: &'m Drift) {
@@ -169,20 +192,21 @@ impl<'e, 'm> Outcome<'e, 'm> {
         Ok(())
     }
 
-    /// Leaves new differences out for which there is no room. What is wanted of their objects stays as it is, so that a later
-    /// comparison finds them again.
+    /// Leaves new differences out for which there is no room. Their objects count as not seen, so that a later comparison
+    /// finds them again.
     async fn postpone(&mut self, tx: &mut Tx) -> Result<(), Error> {
         if self.new.is_empty() {
             return Ok(());
         }
         let room = OPEN_MAX - drift::open_at(tx, self.due.controller_id).await?;
-        let room = usize::try_from(room).unwrap_or_default();
+        let room = usize::try_from(room).unwrap_or_default() + self.closed.len();
         if self.new.len() <= room {
             return Ok(());
         }
         let later: HashSet<&str> = self.new.split_off(room).iter().map(|new| new.key).collect();
-        self.wanted.retain(|object| !later.contains(object.key.as_str()));
-        self.unwanted.retain(|key| !later.contains(key));
+        // What was not seen yet differs, whatever the reading says.
+        let waiting = self.wanted.iter_mut().filter(|object| later.contains(object.key.as_str()));
+        waiting.for_each(|object| object.seen_digest.clear());
         tracing::warn!(
             controller.id = %self.due.controller_id,
             "{} differences of kind '{}' of controller {} wait: {OPEN_MAX} are open",

@@ -6,7 +6,7 @@ use heddle_changes::seam::{self, InModel};
 use heddle_changes::{Asked, Cause, ChangeView, controller_on_path};
 use heddle_core::change::ChangeStatus;
 use heddle_core::drift::{DriftChange, DriftLabel, DriftStatus, WantedBasis};
-use heddle_core::{ControllerId, SiteId, SiteLevel, Timestamp};
+use heddle_core::{ChangeId, ControllerId, SiteId, SiteLevel, Timestamp};
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -22,6 +22,7 @@ use heddle_kernel::list_query;
 use heddle_kernel::resource::{
     self, Actions, By, Listed, ReadOperation, Resource, Rows, StepObject, Takes, Verbs, actions,
 };
+use heddle_sets::Pending;
 use heddle_store::drift::{self, Drift, DriftFilter, DriftId, Said};
 use heddle_store::model_objects::record::List;
 use heddle_store::object::Object as _;
@@ -259,8 +260,12 @@ async fn nothing_waits(app: &App, drift: &Drift) -> Result<(), Error> {
     if staged.is_none_or(|staged| staged.status != ChangeStatus::Pending) {
         return Ok(());
     }
-    let message = format!("change {id}, which puts it back, waits; apply or discard it first");
-    Err(Error::Conflict { kind: "staged_already", message })
+    Err(waits(id))
+}
+
+fn waits(id: ChangeId) -> Error {
+    let message = format!("change {id} of the same object waits; apply or discard it first");
+    Error::Conflict { kind: "staged_already", message }
 }
 
 async fn stage_back(
@@ -292,6 +297,11 @@ async fn stage_back(
                 notes: Some(put_back::notes(&drift, given, &left)),
             };
             let request = seam::request(app, &by.caller, asked).await?;
+            let features = [request.feature.as_str()];
+            let pending = Pending::load(app, &by.caller, drift.site_id, &features).await?;
+            if let Some(id) = pending.find(app, &request).or_else(|| pending.of_same_object(&request)) {
+                return Err(waits(id));
+            }
             seam::prepare(app, &by.caller, Cause::Request(&by.origin), request).await?
         }
         Way::Again(operation) => {
