@@ -38,6 +38,7 @@ mod plan;
 mod properties;
 mod read;
 mod related;
+mod rewritten;
 mod several;
 mod source;
 mod stages;

@@ -10,6 +10,7 @@ use super::asked;
 use super::binding::{Field, FieldType, KindBinding};
 use super::field::{self, Content, completed, equal, to_json};
 use super::holes;
+use super::rewritten;
 use super::token::ListMark;
 use crate::{Danger, json as sdk_json};
 
@@ -331,7 +332,9 @@ impl Part {
             let Some(field) = binding.fields.get(name) else { return true };
             let is = now.get(name).cloned().unwrap_or_default();
             let is_moved = !self.is_there.0 || !equal(field, before, &is);
-            field.unread || equal(field, after, &is) || (field.rewritten && is_moved)
+            field.unread
+                || equal(field, after, &is)
+                || (is_moved && rewritten::is(field, (before, after), &is))
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::binding::{FilterForm, GetRoute, IdForm, KindBinding, ListRoute, PageBy, Shape, Verb};
+use super::binding::{FilterForm, GetRoute, IdForm, KindBinding, ListRoute, OneOf, PageBy, Shape, Verb};
 use super::field::{at, plain};
 use super::path::{filled, filled_json, with_query};
 use super::{Place, Vendor};
@@ -196,10 +196,10 @@ fn own_place(binding: &KindBinding, place: &Place, row: &Value) -> Place {
 }
 
 /// Whether an object has these values at these places.
-pub(crate) fn has(object: &Value, only: &BTreeMap<String, Value>, place: &Place) -> bool {
+pub(crate) fn has(object: &Value, only: &BTreeMap<String, OneOf>, place: &Place) -> bool {
     only.iter().all(|(name, wanted)| {
-        let wanted = filled_json(wanted, place, "");
-        at(object, name).is_some_and(|value| plain(value) == plain(&wanted))
+        let is = |value: &Value, wanted: &Value| plain(value) == plain(&filled_json(wanted, place, ""));
+        at(object, name).is_some_and(|value| wanted.all().iter().any(|wanted| is(value, wanted)))
     })
 }
 
@@ -266,7 +266,9 @@ pub(crate) fn each(
 /// Whether a row can be written.
 pub(crate) fn is_writable(binding: &KindBinding, row: &Row) -> bool {
     let list = binding.list.as_ref();
-    let is_fixed = |(place, value): (&String, &Value)| at(&row.value, place) == Some(value);
+    let is_fixed = |(place, values): (&String, &OneOf)| {
+        at(&row.value, place).is_some_and(|found| values.all().contains(found))
+    };
     if list.is_some_and(|list| list.fixed.iter().any(is_fixed)) {
         return false;
     }

@@ -40,7 +40,7 @@ pub struct Field {
     /// What other fields have to be so that the vendor keeps the value: a write that makes them something else takes it away.
     pub kept_with: BTreeMap<String, Wanted>,
     /// The vendor may write another value than the one it was given.
-    pub rewritten: bool,
+    pub rewritten: Rewritten,
     /// The order of the choices of a list counts.
     pub ordered: bool,
     /// For `json`: a payload's object is laid over the known one, `null` takes a name away, and names that only the vendor
@@ -52,6 +52,22 @@ pub struct Field {
     pub checksum: Option<String>,
     /// For `file`: the vendor writes `_` for what is no letter of ASCII, digit, `.`, `_` or `-` in its name.
     pub plain_name: bool,
+}
+
+/// How far the vendor may write another value than the one it was given.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Rewritten {
+    /// Wholly, or not at all.
+    Whole(bool),
+    /// Of a list of objects, only those that the plan changes. They are told apart by the field of this name.
+    Elements(String),
+}
+
+impl Default for Rewritten {
+    fn default() -> Self {
+        Self::Whole(false)
+    }
 }
 
 /// What a field has to be.
@@ -146,7 +162,7 @@ struct FullField {
     #[serde(default)]
     kept_with: BTreeMap<String, Wanted>,
     #[serde(default)]
-    rewritten: bool,
+    rewritten: Rewritten,
     #[serde(default)]
     ordered: bool,
     #[serde(default)]

@@ -25,7 +25,7 @@ pub use feature::{
     NewId, Revision, Sends, Update,
 };
 pub(crate) use feature::{operation_word, worse};
-pub use field::{Field, FieldType, Wanted};
+pub use field::{Field, FieldType, Rewritten, Wanted};
 pub use modelled::{
     Acts, Given, GivenAs, GivenForm, Join, ModelBinding, OneOf, OneOrMany, Source, Taken, TakenAs, TakenForm,
     Writes,
@@ -79,9 +79,9 @@ pub struct Within {
     pub params: BTreeMap<String, String>,
     /// The parameters by which people know a parent: payloads name them, and the natural key begins with them.
     pub key: Vec<String>,
-    /// Only parents that have these values at these places.
+    /// Only parents that have these values at these places: one value, or one of several.
     #[serde(default)]
-    pub only: BTreeMap<String, Value>,
+    pub only: BTreeMap<String, OneOf>,
 }
 
 /// What a kind is to the vendor.
@@ -117,9 +117,9 @@ pub struct ListRoute {
     /// Form of the ids of rows that can be written; the others are built in, and only shown.
     #[serde(default)]
     pub writable: Option<IdForm>,
-    /// Rows with one of these values at these places are built in, and only shown.
+    /// Rows with one of these values at these places are built in, and only shown. A place may have several.
     #[serde(default)]
-    pub fixed: BTreeMap<String, Value>,
+    pub fixed: BTreeMap<String, OneOf>,
     /// Where the order of the rows counts: the field of a row that the strategies fill with the id of the row behind it. It
     /// is absent in the last row.
     #[serde(default)]
@@ -129,9 +129,10 @@ pub struct ListRoute {
     /// Field of a row with the label of a choice, where `{field}` is the field of its value.
     #[serde(default)]
     pub label: Option<String>,
-    /// Only rows that have these values at these places. A text may name parameters of the list's place, as paths do.
+    /// Only rows that have these values at these places: one value, or one of several. A text may name parameters of the
+    /// list's place, as paths do.
     #[serde(default)]
-    pub only: BTreeMap<String, Value>,
+    pub only: BTreeMap<String, OneOf>,
     /// Filters that people may give.
     #[serde(default)]
     pub filters: BTreeMap<String, Filter>,
