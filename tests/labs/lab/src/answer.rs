@@ -28,6 +28,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     pub(crate) delay: Duration,
     pub(crate) delivery: Delivery,
+    /// The connection becomes this WebSocket of the controller.
+    pub(crate) socket: Option<u64>,
 }
 
 impl Answer {
@@ -40,7 +42,15 @@ impl Answer {
             body: Vec::new(),
             delay: Duration::ZERO,
             delivery: Delivery::Sent,
+            socket: None,
         }
+    }
+
+    /// The connection becomes a WebSocket, which the controller knows by this number from now on.
+    ///
+    /// A request that asks for no WebSocket gets 400 instead.
+    pub fn web_socket(number: u64) -> Self {
+        Self { socket: Some(number), ..Self::status(101) }
     }
 
     /// A body of the given content type.

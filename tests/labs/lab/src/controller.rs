@@ -50,6 +50,17 @@ pub trait Controller: Send + 'static {
         &[]
     }
 
+    /// The texts that an open WebSocket sends now, oldest first; `None` closes it. Asked many times a second.
+    fn socket_texts(&mut self, _socket: u64, _context: &mut Context) -> Option<Vec<String>> {
+        None
+    }
+
+    /// A text that a client sent over a WebSocket.
+    fn socket_received(&mut self, _socket: u64, _text: &str, _context: &mut Context) {}
+
+    /// A WebSocket is closed, by whichever side.
+    fn socket_closed(&mut self, _socket: u64) {}
+
     /// The vendor's part of the control port. It is asked first; `None` leaves the order to the skeleton.
     fn control(&mut self, _request: &Request, _context: &mut Context) -> Option<Answer> {
         None

@@ -21,6 +21,7 @@ mod respond;
 mod schedule;
 mod server;
 mod shared;
+mod socket;
 #[cfg(test)]
 mod tests;
 mod tls;

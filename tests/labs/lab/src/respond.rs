@@ -9,6 +9,7 @@ use futures::stream;
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::answer::Delivery;
 use crate::faults::{Instead, Plan, Spoiled};
@@ -16,6 +17,7 @@ use crate::form;
 use crate::record::shown;
 use crate::server::POLL;
 use crate::shared::{Locked, Shared};
+use crate::socket::Upgrades;
 use crate::{Answer, Context, Controller, Fault, Request, Then};
 
 /// Bytes over the limit that are still read, so that the refusal reaches the client.
@@ -54,8 +56,10 @@ impl Outcome {
 
 pub(crate) async fn respond<C: Controller>(
     shared: Shared<C>,
-    request: HttpRequest<Incoming>,
+    mut request: HttpRequest<Incoming>,
+    upgrades: Upgrades,
 ) -> Result<Response<Body>, Unanswered> {
+    let upgrade = hyper::upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
     let limit = shared.body_bytes_max();
     let request = read(&shared, parts, Body::new(body), limit).await.ok_or(Unanswered)?;
@@ -69,8 +73,27 @@ pub(crate) async fn respond<C: Controller>(
         sleep(answer.delay).await;
         pass(&shared).await?;
     }
+    let answer = switched(answer, &request);
     shared.lock().context().record.amend(number, |exchange| exchange.status = Some(answer.status));
+    if let Some(socket) = answer.socket {
+        // It fails only when the connection is gone.
+        let _gone = upgrades.send((upgrade, socket));
+    }
     Ok(response(answer, cuts_body))
+}
+
+/// The answer with the headers of the switch to a WebSocket, where it is one.
+fn switched(answer: Answer, request: &Request) -> Answer {
+    if answer.socket.is_none() {
+        return answer;
+    }
+    match request.header("sec-websocket-key") {
+        None => Answer::status(400),
+        Some(key) => answer
+            .with_header("connection", "Upgrade")
+            .with_header("upgrade", "websocket")
+            .with_header("sec-websocket-accept", &derive_accept_key(key.as_bytes())),
+    }
 }
 
 /// Reads a request to its end; `None` where it breaks off, or a fault breaks it off.

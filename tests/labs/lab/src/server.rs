@@ -8,13 +8,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::Controller;
 use crate::respond::respond;
 use crate::shared::Shared;
+use crate::{Controller, socket};
 
 /// How often open connections and hung requests look at what the clock has brought.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
@@ -61,17 +61,22 @@ pub(crate) async fn serve<C: Controller>(listener: TcpListener, shared: Shared<C
 }
 
 async fn connection<C: Controller>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     shared: Shared<C>,
     mut closing: watch::Receiver<()>,
 ) {
-    let service = service_fn(move |request| respond(shared.clone(), request));
-    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let (upgrades, mut waiting) = mpsc::unbounded_channel();
+    let own = shared.clone();
+    let service = service_fn(move |request| respond(own.clone(), request, upgrades.clone()));
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::select! {
         // An answer that is ready leaves before the connection closes.
         biased;
         // An error is a peer that left, or an answer withheld on purpose: both end here.
         _ended = serving => {}
-        _closing = closing.changed() => {}
+        _closing = closing.changed() => return,
+    }
+    if let Ok((upgrade, number)) = waiting.try_recv() {
+        socket::run(upgrade, number, shared, closing).await;
     }
 }

@@ -5,6 +5,7 @@ mod control;
 mod faults;
 mod ports;
 mod rules;
+mod sockets;
 
 use std::collections::BTreeSet;
 use std::sync::Once;
@@ -21,6 +22,9 @@ struct Toy {
     count: u64,
     tasks: Schedule<u64>,
     sessions: BTreeSet<String>,
+    /// The socket that is open, and the count that it told last; it ends when told to.
+    socket: Option<u64>,
+    is_over: bool,
 }
 
 impl Controller for Toy {
@@ -42,6 +46,10 @@ impl Controller for Toy {
                 self.tasks.at(context.now() + Duration::from_secs(10), 1);
                 Answer::status(202)
             }
+            ("GET", ["socket"]) => {
+                self.is_over = false;
+                Answer::web_socket(7)
+            }
             ("GET", ["count"]) => Answer::json(200, &json!({ "count": self.count })),
             ("GET", ["private"])
                 if request.cookie("token").is_some_and(|own| self.sessions.contains(own)) =>
@@ -51,6 +59,26 @@ impl Controller for Toy {
             ("GET", ["private"]) => Answer::status(401).with_header("x-why", "no session"),
             _ => Answer::status(404),
         }
+    }
+
+    fn socket_texts(&mut self, socket: u64, _context: &mut Context) -> Option<Vec<String>> {
+        assert_eq!(socket, 7);
+        if self.is_over {
+            return None;
+        }
+        let is_told = self.socket.replace(self.count) == Some(self.count);
+        Some(if is_told { Vec::new() } else { vec![self.count.to_string()] })
+    }
+
+    fn socket_received(&mut self, _socket: u64, text: &str, _context: &mut Context) {
+        match text {
+            "end" => self.is_over = true,
+            _ => self.count += 1,
+        }
+    }
+
+    fn socket_closed(&mut self, _socket: u64) {
+        self.socket = None;
     }
 
     fn state(&self, _context: &Context) -> Value {
