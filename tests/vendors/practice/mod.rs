@@ -8,6 +8,7 @@ pub(super) mod opnsense;
 mod pfsense;
 pub(super) mod proxmox;
 mod skeleton;
+mod unifi;
 
 use serde_json::{Value, json};
 
@@ -22,6 +23,7 @@ macro_rules! with_vendors {
             omada: Omada,
             mikrotik: Mikrotik,
             pfsense: PfSense,
+            unifi: UniFi,
         }
     };
 }
