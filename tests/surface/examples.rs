@@ -67,7 +67,9 @@ pub(crate) fn with_ids(example: &Value, name: &str, ids: &Ids) -> Value {
 
 /// Whether the operation is of a vendor of which the world has no controller, by its path or by the feature that it is shown with.
 fn is_of_another_vendor(operation: &Operation) -> bool {
+    // The second family of a vendor stands below its own name.
     let of_path = operation.path.split("/gateway-").nth(1).filter(|rest| !rest.starts_with("vpn"));
+    let of_path = of_path.or_else(|| operation.path.strip_prefix("/unifi/"));
     of_path.is_some_and(|rest| !rest.starts_with("openwrt-"))
         || word(operation, "feature").is_some_and(|feature| !feature.starts_with("openwrt."))
 }

@@ -22,7 +22,8 @@ const LEFT_OUT: &str =
     "/auth/(logout|sessions/|password/change|mfa/disable|sso/saml/callback)|/access_control";
 
 /// What needs a device or the session of another user.
-const OF_OTHERS: &str = r"/gateway-[a-z-]+/\{controller_id\}(?!.*/changes$)|/auth/mfa|/setup/complete";
+const OF_OTHERS: &str =
+    r"/(gateway-[a-z-]+|unifi)/\{controller_id\}(?!.*/changes$)|/auth/mfa|/setup/complete";
 
 /// Tells the fuzzer that an archive is bytes like others.
 const HOOKS: &str =
@@ -71,7 +72,7 @@ fn beyond_reach(operation: &Operation) -> bool {
         path.ends_with("/changes") && (path.starts_with("/gateway-openwrt-") || path.contains("/sites/"));
     let is_read = operation.method == "GET" && (is_listed || path.starts_with("/gateway-vpn/changes"));
     // Only a device that runs an untested release can be allowed to.
-    let is_of_device = path.starts_with("/gateway-") && !is_read
+    let is_of_device = (path.starts_with("/gateway-") || path.starts_with("/unifi/")) && !is_read
         || path.ends_with("/untested-release")
         || path.ends_with("/put-back")
         || path.starts_with("/network/canonical-vlans/") && operation.method == "POST"

@@ -274,7 +274,7 @@ async fn by_gateway(
     At(controller): At<ControllerId>,
     Params(query): Params<ByGatewayQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
-    let known = vendors::gateways();
+    let known = &vendors::TABLES.gateways;
     if !known.contains(&query.vendor) {
         return Err(Error::BadRequest {
             kind: "unknown_vendor",

@@ -34,38 +34,24 @@ use super::live::{self, LivePage, LiveQuery, OneQuery};
 use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
 use super::view::ChangeView;
-use super::{change_routes, model_routes};
+use super::{change_routes, model_routes, vendors};
 
-/// Areas of the family whose paths name a site.
-const SITE_SCOPED: &[&str] = &[
-    "vpn",
-    "firewall",
-    "wifi",
-    "switch-advanced",
-    "firmware",
-    "routing",
-    "diagnostics",
-    "hotspot",
-    "raw",
-    "bulk",
-    "system",
-    "profiles",
-    "insights",
-    "openapi",
-];
 /// One area on one path family.
 #[derive(Debug, Clone)]
 pub(super) struct Mounted {
     /// `None` where the family serves every vendor.
     pub(super) vendor: Option<String>,
     pub(super) area: String,
+    /// It is the second family of the vendor.
+    is_rest: bool,
 }
 
 impl Mounted {
     /// Names it for people: `acme dhcp`, `firewall`.
     fn words(&self) -> String {
         let vendor = self.vendor.iter().map(String::as_str);
-        vendor.chain([self.area.as_str()]).collect::<Vec<_>>().join(" ").replace('-', " ")
+        let family = self.is_rest.then_some("rest");
+        vendor.chain(family).chain([self.area.as_str()]).collect::<Vec<_>>().join(" ").replace('-', " ")
     }
 }
 
@@ -120,11 +106,15 @@ fn of_areas<'a>(adapters: impl Iterator<Item = (&'a str, &'a Description)>) -> R
     for (vendor, description) in adapters {
         for area in &description.areas {
             let shown = Shown::of(description, &area.id);
-            let mounted = Mounted { vendor: Some(vendor.to_owned()), area: area.id.clone() };
+            let mounted = Mounted { vendor: Some(vendor.to_owned()), area: area.id.clone(), is_rest: false };
             let base = format!("/gateway-{vendor}-{}/{{controller_id}}", area.id);
             // 'acme-vpn' with the area 'x', and 'acme' with 'vpn-x': no router takes the same path twice.
             if bases.insert(base.clone()) {
                 routes = mount(routes, &base, &mounted, &shown);
+                if vendors::has_rest_family(vendor) {
+                    let base = format!("/{vendor}/{{controller_id}}/{}", area.id);
+                    routes = mount(routes, &base, &Mounted { is_rest: true, ..mounted }, &shown);
+                }
             } else {
                 tracing::error!(
                     component = vendor,
@@ -132,14 +122,14 @@ fn of_areas<'a>(adapters: impl Iterator<Item = (&'a str, &'a Description)>) -> R
                     area.id
                 );
             }
-            if SITE_SCOPED.contains(&area.id.as_str()) {
+            if vendors::is_of_sites(&area.id) {
                 site_areas.entry(area.id.clone()).or_insert(shown);
             }
         }
     }
     for (area, shown) in site_areas {
         let base = format!("/gateway-{area}/{{controller_id}}/sites/{{site_id}}");
-        routes = mount(routes, &base, &Mounted { vendor: None, area }, &shown);
+        routes = mount(routes, &base, &Mounted { vendor: None, area, is_rest: false }, &shown);
     }
     routes
 }

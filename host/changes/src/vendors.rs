@@ -12,15 +12,19 @@ use super::declarations::{NETWORK_WRITE, PERMISSIONS};
 
 /// The file as it is.
 #[derive(Deserialize)]
-struct Tables {
+pub(super) struct Tables {
     /// The five vendors that `by-gateway` accepts, installed or not.
-    gateways: Vec<String>,
+    pub(super) gateways: Vec<String>,
+    /// Areas of the family whose paths name a site.
+    site_areas: Vec<String>,
+    /// Vendors whose areas stand below `/<vendor>/`, too.
+    rest: Vec<String>,
     /// Permissions for staging and applying, by the first segment of a feature: for a normal change, and for one that
     /// destroys something. The segment is a word of the field or the vendor's id.
     permissions: BTreeMap<String, [String; 2]>,
 }
 
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+pub(super) static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../assets/vendors.json"))
         .expect("the tables are JSON, which a test reads")
 });
@@ -37,9 +41,14 @@ static NEEDED: LazyLock<BTreeMap<&str, [Permission; 2]>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The vendors whose gateways have lists of changes, installed or not.
-pub(super) fn gateways() -> &'static [String] {
-    &TABLES.gateways
+/// Whether an area of any vendor is served at paths that name a site.
+pub(super) fn is_of_sites(area: &str) -> bool {
+    TABLES.site_areas.iter().any(|known| known == area)
+}
+
+/// Whether the areas of a vendor have a second family of paths, in the style of REST.
+pub(super) fn has_rest_family(vendor: &str) -> bool {
+    TABLES.rest.iter().any(|known| known == vendor)
 }
 
 /// Returns the permission that staging and applying a feature needs.
@@ -64,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_interface_has_five_vendors_of_gateways() {
-        assert_eq!(gateways(), ["omada", "opnsense", "pfsense", "mikrotik", "openwrt"]);
+        assert_eq!(TABLES.gateways, ["omada", "opnsense", "pfsense", "mikrotik", "openwrt"]);
     }
 
     #[test]
