@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use heddle_core::change::{ApplyStep, Attempt, OutcomeState, Plan};
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{ChangeId, ProcessId, UserId};
+use heddle_files::named;
 use heddle_inventory::controllers::releases;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
@@ -19,7 +20,7 @@ use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
 use super::place;
-use super::{files, gates, new_key, set};
+use super::{gates, new_key, set};
 use crate::declarations::ChangesSettings;
 
 /// How long a request waits for the end, in addition to the time in which the device must have been read.
@@ -212,7 +213,7 @@ pub(super) async fn may_be_applied<'r>(
     let settings = organizations::settings_of(tx, row.org_id).await?;
     gates::second_person_applies(caller, &set::stagers(tx, row).await?, &settings)?;
     let plan = plan_may_be_sent(app, row, request)?;
-    files::named::require(tx, row.org_id, plan).await?;
+    named::require(tx, row.org_id, plan).await?;
     Ok(ToSend { plan, controller })
 }
 
@@ -285,7 +286,7 @@ pub(super) async fn plan_to_send<'r>(app: &App, tx: &mut Tx, row: &'r ChangeRow)
     let controller = place::still_used(tx, row).await?;
     let plan = plan_of(row)?;
     plan_is_still_good(app, row, plan)?;
-    files::named::require(tx, row.org_id, plan).await?;
+    named::require(tx, row.org_id, plan).await?;
     gates::release_is_tested_or_allowed(app, &controller)?;
     gates::change_is_offered(app, row, &controller)?;
     Ok(plan)

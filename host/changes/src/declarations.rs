@@ -1,4 +1,4 @@
-//! Permissions that changes and their files need, events of changes, and the settings of both.
+//! Permissions that changes need, their events, and their settings.
 
 use heddle_kernel::config::{ConfigError, Environment};
 
@@ -10,8 +10,6 @@ heddle_core::permissions! { pub PERMISSIONS {
     FIREWALL_WRITE = "firewall:write", Operator, "Stage and apply changes of firewalls";
     VPN_WRITE = "vpn:write", Operator, "Stage and apply changes of VPN tunnels";
     HYPERVISOR_WRITE = "hypervisor:write", SiteAdmin, "Stage and apply changes of virtual machines";
-    FILE_READ = "file:read", Operator, "See and download files";
-    FILE_WRITE = "file:write", Operator, "Upload and remove files, and have devices give them";
 } }
 
 heddle_core::events! { pub EVENTS {
@@ -40,28 +38,6 @@ heddle_kernel::settings! {
         apply_settle_ms: u32 = "APPLY_SETTLE_MS", "3000";
         /// Hours until a pending change expires, where the organization does not say.
         change_ttl_hours: u32 = "CHANGE_TTL_HOURS", "168", from 1 to 8760;
-    }
-}
-
-heddle_kernel::settings! {
-    /// How much the files of an organization may take, and how long they are kept.
-    pub struct FilesSettings checked by check_files {
-        /// Most bytes of one file, uploaded or fetched from a device.
-        file_bytes_max: u64 = "FILE_BYTES_MAX", "268435456", from 1 to 8_589_934_592;
-        /// Most bytes of all files of an organization together.
-        files_bytes_max: u64 = "FILES_BYTES_MAX", "2147483648", from 1 to 1_099_511_627_776;
-        /// Days until a file is removed, unless a pending change needs it.
-        file_ttl_days: u32 = "FILE_TTL_DAYS", "7", from 1 to 365;
-    }
-}
-
-fn check_files(settings: &FilesSettings, _: Environment, faults: &mut Vec<ConfigError>) {
-    if settings.file_bytes_max > settings.files_bytes_max {
-        faults.push(ConfigError::Value {
-            name: "FILE_BYTES_MAX",
-            value: settings.file_bytes_max.to_string(),
-            accepted: "at most FILES_BYTES_MAX, which an organization has for all of its files".to_owned(),
-        });
     }
 }
 

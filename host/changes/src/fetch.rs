@@ -10,6 +10,7 @@ use axum::response::Response;
 use heddle_core::SiteLevel;
 use heddle_core::adapter::ObjectKind;
 use heddle_core::change::Danger;
+use heddle_files::{FILE_NAME_CHARS_MAX, Fetches, Sink, View, checked_name, completed, gone};
 use heddle_inventory::adapters::call_for;
 use heddle_inventory::controllers::releases::lacking;
 use heddle_kernel::http::creation::Creation;
@@ -20,7 +21,6 @@ use heddle_store::files::Source;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::files::{FILE_NAME_CHARS_MAX, Fetches, Sink, View, checked_name, completed, gone};
 use crate::gates::feature_is_permitted;
 use crate::live::kind_of;
 use crate::place::{Asked, Place, controller_on_path};

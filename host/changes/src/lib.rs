@@ -16,7 +16,6 @@ mod drivers;
 mod ending;
 mod expressed;
 mod fetch;
-mod files;
 mod gates;
 mod glossary;
 mod job;
@@ -44,9 +43,11 @@ use std::time::Duration;
 pub use cause::{Cause, step_of};
 use futures::FutureExt as _;
 use heddle_core::ChangeId;
+use heddle_core::change::Danger;
+use heddle_files::Fetches;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
-use heddle_kernel::feature::{Diagnostic, Feature, Forget, Sealing, Worker};
+use heddle_kernel::feature::{Diagnostic, Feature, Sealing, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
@@ -64,13 +65,10 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How often orphaned applies are looked for: a process that drove one may be gone.
 const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
-const SEALED: &[Sealing] = &[
-    Sealing {
-        column: SealedColumn::of("change"),
-        rekey: Some(|tx, keys, clock, id| new_key::rekey(tx, keys, clock, ChangeId(id)).boxed()),
-    },
-    Sealing::of(SealedColumn::of("file")),
-];
+const SEALED: &[Sealing] = &[Sealing {
+    column: SealedColumn::of("change"),
+    rekey: Some(|tx, keys, clock, id| new_key::rekey(tx, keys, clock, ChangeId(id)).boxed()),
+}];
 
 /// Staged changes.
 pub struct Changes;
@@ -86,10 +84,7 @@ impl Feature for Changes {
             &Names {
                 permissions: declarations::PERMISSIONS,
                 events: declarations::EVENTS,
-                settings: &[
-                    SettingsOf::the::<declarations::ChangesSettings>(),
-                    SettingsOf::the::<declarations::FilesSettings>(),
-                ],
+                settings: &[SettingsOf::the::<declarations::ChangesSettings>()],
                 ..Names::NONE
             }
         }
@@ -109,9 +104,9 @@ impl Feature for Changes {
 
     async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Drivers::default());
-        parts.add(files::Fetches::default());
+        // What a device gave can hold every secret of it: nobody has it who may not change the device.
+        parts.add(Fetches::new(|vendor| vendors::for_feature(vendor, Danger::Normal)));
         parts.add(Measures::new(&app.metrics.families()));
-        parts.add(files::Uploads::default());
     }
 
     async fn measure(&self, app: &SharedApp) {
@@ -119,11 +114,7 @@ impl Feature for Changes {
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {
-        routes::routes(app).merge(files::routes(app))
-    }
-
-    fn forgets(&self) -> &'static [Forget] {
-        files::FORGETS
+        routes::routes(app)
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {

@@ -4,6 +4,7 @@
 use heddle_core::change::{ApplyStep, ChangeSpec, ChangeStatus, Danger, Stage};
 use heddle_core::file::GivenFile;
 use heddle_core::{ChangeId, Timestamp, UserId};
+use heddle_files::named;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -22,7 +23,7 @@ pub use super::gates::platform_is_writable;
 use super::outcome::{self, Actor, Step};
 use super::place::{Place, caller_may_write, place_is_the_same, used_place_of};
 use super::plan::{self, Asked, asked_of, secrets_of, specs_of, ttl};
-use super::{expressed, files, gates, new_key, set, settle, window};
+use super::{expressed, gates, new_key, set, settle, window};
 
 /// Returns the changes in the given order, when the caller may move each of them and each can join a set.
 pub async fn eligible(app: &App, caller: &Caller, ids: &[ChangeId]) -> Result<Vec<ChangeRow>, Error> {
@@ -74,7 +75,7 @@ pub async fn gather(
     }
     members.iter().try_for_each(|member| is_expressed(&adapter, member))?;
     let specs: Vec<ChangeSpec> = members.iter().flat_map(specs_of).collect();
-    let given: Vec<GivenFile> = members.iter().flat_map(files::named::given_by).collect();
+    let given: Vec<GivenFile> = members.iter().flat_map(named::given_by).collect();
     let meant: Vec<ChangeSpec> = members.iter().flat_map(asked_of).collect();
     let asked = Asked { place: &place, specs: &specs, given: &given, meant: &meant };
     let planned = plan::ask(app, &adapter, &cause.request_id(), asked, &secrets).await?;

@@ -10,6 +10,7 @@ use heddle_core::file::GivenFile;
 use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::saga::SagaStep;
 use heddle_core::{ChangeId, ControllerId, SiteId, SiteLevel};
+use heddle_files::named;
 use heddle_inventory::adapters::{self, call_for};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -29,7 +30,7 @@ use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
 use super::place::{self, Place};
 use super::view::{Beside, view};
-use super::{expressed, files, gates, new_key, payload, set};
+use super::{expressed, gates, new_key, payload, set};
 use crate::declarations::{CHANGE_STAGED, ChangesSettings};
 
 /// The request of a client.
@@ -183,7 +184,7 @@ async fn check(
     adapters::validate(&schema, &request.payload, "payload")?;
     let org = place.controller.org_id;
     payload::refuse_references(&request.payload, "payload")?;
-    files::named::take(app, caller, org, schema.document(), &mut request.payload).await?;
+    named::take(app, caller, org, schema.document(), &mut request.payload).await?;
     let key = app.keys.reference_key(place.controller.id);
     // The names are those of the vendor's objects: in the words of the model, `key` is none of its secrets.
     let names = if feature.model.is_some() { &[] } else { adapter.secret_fields() };
@@ -255,7 +256,7 @@ async fn ready(app: &App, caller: &Caller, cause: Cause<'_>, checked: Checked) -
     let spec = ChangeSpec { feature, operation, site: place.site_ref.clone(), payload };
     let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(also.iter().cloned()).collect();
     // What takes a change back is the adapter's own, and sends no file.
-    let given = if inverse.is_none() { files::named::given_in(&specs) } else { Vec::new() };
+    let given = if inverse.is_none() { named::given_in(&specs) } else { Vec::new() };
     let asked = Asked { place: &place, specs: &specs, given: &given, meant: &specs };
     let mut planned = ask(app, &adapter, &cause.request_id(), asked, &secrets).await?;
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
@@ -300,7 +301,7 @@ impl Ready {
             is_set: false,
         };
         let row = changes::insert(tx, &new).await.map_err(staged_already)?;
-        files::named::hold(tx, app, &row).await?;
+        named::hold(tx, app, &row).await?;
         let step = Step::new("change.staged", actor).event(CHANGE_STAGED);
         Ok(Staged { row, step })
     }
@@ -387,7 +388,7 @@ pub(super) async fn plan_pending(
     let row = new_key::current(app, row).await?;
     let specs = asked_of(&row);
     let secrets = secrets_of(app, &row)?;
-    let given = files::named::given(app, &row).await?;
+    let given = named::given(app, &row).await?;
     let meant = if row.is_set { set::meant(app, &row).await? } else { specs.clone() };
     let asked = Asked { place: &place, specs: &specs, given: &given, meant: &meant };
     let planned = ask(app, &adapter, &cause.request_id(), asked, &secrets).await?;

@@ -9,6 +9,7 @@ use heddle_core::adapter::{Area, Description, Feature};
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::release::ReleaseSpan;
 use heddle_core::{ControllerId, SiteId};
+use heddle_files::declarations::FILE_WRITE;
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_inventory::controllers::releases::is_offered;
 use heddle_kernel::app::SharedApp;
@@ -27,9 +28,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::change_routes::listed;
-use super::declarations::{FILE_WRITE, NOTES_CHARS_MAX};
+use super::declarations::NOTES_CHARS_MAX;
 use super::fetch::{self, FetchBody};
-use super::files;
 use super::live::{self, LivePage, LiveQuery, OneQuery};
 use super::place::{Asked, controller_on_path};
 use super::plan::{self, Request};
@@ -254,7 +254,7 @@ fn files_of(base: &str, mounted: &Mounted, shown: &Shown, area: &str) -> Routes 
             .named(format!("fetch_{area}_file"))
             .query::<OneQuery>()
             .body::<FetchBody>()
-            .answers::<files::View>(201)
+            .answers::<heddle_files::View>(201)
             .example("kind", Some(kind))
             .sample(Some(json!({ "name": "edge-1.xml" })))
             .calls_adapter(),

@@ -17,6 +17,7 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_inventory::model::Inventory,
     &heddle_topology::Topology,
     &heddle_changes::Changes,
+    &heddle_files::Files,
     &heddle_sets::Sets,
     &heddle_network::Network,
     &heddle_intent::Ledger,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use heddle_core::adapter::{CallOutcome, Readiness, Task};
 use heddle_core::change::{ChangeSpec, Hole, HoleSource, NativeCall, Stage, StageSent};
 use heddle_core::fault::{Effect, Fault, FaultKind};
+use heddle_files::named;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::{
     Answer, Call, CallError, FileBook, Filling, SecretBook, SentCall, Urgency, fits_hole, holes_of,
@@ -19,7 +20,6 @@ use heddle_store::changes;
 use serde_json::Value;
 
 use super::{Drive, lost};
-use crate::files;
 use crate::job::{is_any_sent, left_out};
 use crate::plan::{secrets_of, specs_of};
 
@@ -87,7 +87,7 @@ impl Drive<'_> {
             holes: self.holes().into(),
             hold_secs: self.hold_secs(),
         };
-        of.files = Arc::new(files::named::book(self.app, self.row.org_id, &of.calls).await?);
+        of.files = Arc::new(named::book(self.app, self.row.org_id, &of.calls).await?);
         let ready = self.adapter.ready(&of.call, stage, &of.specs, &of.token, sent.left);
         let from = match self.while_ours(ready).await? {
             Ok(Readiness::Send { from, found }) => {

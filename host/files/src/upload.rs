@@ -15,10 +15,11 @@ use heddle_store::files::{self, File, FileId, NewFile, Source};
 use heddle_store::object::Object as _;
 use heddle_store::{Organization, Scope, Tx};
 
-use super::pieces::Pieces;
-use super::routes::detail;
-use super::{FILES_MAX, Uploads, clear, context};
 use crate::declarations::FilesSettings;
+use crate::pieces::Pieces;
+use crate::routes::detail;
+use crate::uploads::Uploads;
+use crate::{FILES_MAX, clear, context};
 
 /// Reads the body to its end and keeps it as a file of the caller's organization.
 pub(super) async fn receive(
@@ -71,7 +72,7 @@ pub(super) async fn begin(
 }
 
 /// Makes a file complete that came whole, with its audit entry.
-pub(crate) async fn completed(
+pub async fn completed(
     tx: &mut Tx,
     by: &By,
     (id, sha256): (FileId, &str),
@@ -125,12 +126,12 @@ pub(super) async fn add(
 }
 
 /// Returns the error for a file to which nothing was added for an hour: the retention removed it.
-pub(crate) fn gone() -> Error {
+pub fn gone() -> Error {
     Error::conflict("the file took too long to come and was removed; send or fetch it again")
 }
 
 /// Refuses what would be too much for the organization. Its row is locked, so that uploads count one after the other.
-pub(super) async fn has_room(tx: &mut Tx, app: &App, org: OrgId, more: usize) -> Result<(), Error> {
+async fn has_room(tx: &mut Tx, app: &App, org: OrgId, more: usize) -> Result<(), Error> {
     Organization::lock(tx, &Scope::organization(org), org).await?.ok_or(Error::NotFound("organization"))?;
     let used = files::usage(tx, org).await?;
     let most = app.config.of::<FilesSettings>().files_bytes_max;

@@ -13,14 +13,14 @@ use heddle_kernel::resource::By;
 use heddle_runtime::{FileHead, FileSink};
 use heddle_store::files::{FileId, Source};
 
-use super::pieces::Pieces;
-use super::routes::{checked_name, checked_type};
-use super::upload::begin;
-use super::{BYTES, clear};
 use crate::declarations::FilesSettings;
+use crate::pieces::Pieces;
+use crate::routes::{checked_name, checked_type};
+use crate::upload::begin;
+use crate::{BYTES, clear};
 
 /// Takes one file.
-pub(crate) struct Sink {
+pub struct Sink {
     by: By,
     org: OrgId,
     /// What a person calls it.
@@ -42,23 +42,25 @@ struct Taken {
 }
 
 impl Sink {
-    pub(crate) fn new((by, org): (By, OrgId), name: Option<String>, file: KindFile, source: Source) -> Self {
+    /// Takes a file for this organization, on behalf of a caller. `name` is what a person calls it, `file` what its kind is
+    /// said to be, and `source` where it comes from.
+    pub fn new((by, org): (By, OrgId), name: Option<String>, file: KindFile, source: Source) -> Self {
         Self { by, org, name, file, source, taken: tokio::sync::Mutex::default(), refused: Mutex::default() }
     }
 
     /// Why it refused what came, if it did.
-    pub(crate) fn refusal(&self) -> Option<Error> {
+    pub fn refusal(&self) -> Option<Error> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The file that came whole, with its SHA-256.
-    pub(crate) async fn whole(&self) -> Option<(FileId, String)> {
+    pub async fn whole(&self) -> Option<(FileId, String)> {
         let taken = self.taken.lock().await;
         taken.id.zip(taken.sha256.clone())
     }
 
     /// Removes what came.
-    pub(crate) async fn clear(&self) -> Result<(), Error> {
+    pub async fn clear(&self) -> Result<(), Error> {
         let taken = std::mem::take(&mut *self.taken.lock().await);
         match taken.id {
             Some(id) => clear(&self.by.app, id).await,

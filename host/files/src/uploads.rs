@@ -5,7 +5,7 @@ use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_store::files::FileId;
 
-use super::places::{Held, Places};
+use crate::places::{Held, Places};
 
 /// Uploads of an organization at once.
 const UPLOADS_OF_ORG_MAX: usize = 4;

@@ -12,7 +12,7 @@ pub(super) struct Places<K>(Arc<Mutex<HashMap<K, OrgId>>>);
 
 /// A place, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<K: Copy + Eq + Hash> {
+pub struct Held<K: Copy + Eq + Hash> {
     all: Places<K>,
     key: K,
 }

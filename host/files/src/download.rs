@@ -10,7 +10,7 @@ use heddle_kernel::keys::DataKey;
 use heddle_store::Db;
 use heddle_store::files::{self, File, FileId};
 
-use super::context;
+use crate::context;
 
 /// What opens the bytes of a complete file.
 pub(crate) fn key_of(app: &App, file: &File) -> Result<DataKey, Error> {

@@ -15,15 +15,16 @@ use heddle_store::files::{self, File, FileId};
 use heddle_store::{Scope, Tx};
 use serde_json::Value;
 
-use super::{content, key_of, may_have, of_user};
 use crate::declarations::FILE_READ;
+use crate::download::{content, key_of};
+use crate::rights::{may_have, of_user};
 
 /// Most files that a change names.
 const OF_CHANGE_MAX: usize = 16;
 
 /// Replaces each id of a file in a payload by what an adapter may know of it. A field is one where the schema says
 /// `"x-file": true`.
-pub(crate) async fn take(
+pub async fn take(
     app: &App,
     caller: &Caller,
     org: OrgId,
@@ -104,12 +105,12 @@ async fn file_of(app: &App, caller: &Caller, org: OrgId, id: &Value, name: &str)
 }
 
 /// The files that stand in payloads.
-pub(crate) fn given_in(specs: &[ChangeSpec]) -> Vec<GivenFile> {
+pub fn given_in(specs: &[ChangeSpec]) -> Vec<GivenFile> {
     specs.iter().flat_map(|spec| GivenFile::all_in(&spec.payload)).collect()
 }
 
 /// The files that people named in a change. One that takes another back is the adapter's own, and sends none.
-pub(crate) fn given_by(row: &ChangeRow) -> Vec<GivenFile> {
+pub fn given_by(row: &ChangeRow) -> Vec<GivenFile> {
     if row.reverts.is_some() {
         return Vec::new();
     }
@@ -118,7 +119,7 @@ pub(crate) fn given_by(row: &ChangeRow) -> Vec<GivenFile> {
 }
 
 /// The same of a change or of all changes of a set.
-pub(crate) async fn given(app: &App, row: &ChangeRow) -> Result<Vec<GivenFile>, Error> {
+pub async fn given(app: &App, row: &ChangeRow) -> Result<Vec<GivenFile>, Error> {
     if !row.is_set {
         return Ok(given_by(row));
     }
@@ -128,7 +129,7 @@ pub(crate) async fn given(app: &App, row: &ChangeRow) -> Result<Vec<GivenFile>, 
 
 /// Keeps the files of a change that was just staged, as long as it is pending: those that people named, and those that its
 /// plan sends.
-pub(crate) async fn hold(tx: &mut Tx, app: &App, row: &ChangeRow) -> Result<(), Error> {
+pub async fn hold(tx: &mut Tx, app: &App, row: &ChangeRow) -> Result<(), Error> {
     for (sha256, name) in needed(row) {
         let file = files::lock_by_digest(tx, row.org_id, &sha256).await?;
         if file.is_none_or(|file| file.expires_at <= app.clock.now()) {
@@ -149,7 +150,7 @@ fn needed(row: &ChangeRow) -> BTreeMap<String, String> {
 }
 
 /// Refuses to apply a plan whose files are gone.
-pub(crate) async fn require(tx: &mut Tx, org: OrgId, plan: &Plan) -> Result<(), Error> {
+pub async fn require(tx: &mut Tx, org: OrgId, plan: &Plan) -> Result<(), Error> {
     let sent = || plan.native.iter().flat_map(NativeCall::files);
     let digests = sent().map(|file| file.sha256.as_str()).collect();
     let found = files::find_by_digests(tx, org, &digests).await?;
@@ -165,7 +166,7 @@ fn gone(name: &str, sha256: &str) -> Error {
 }
 
 /// The contents that these calls send, as far as they are there: a call whose file is missing is not sent.
-pub(crate) async fn book(app: &App, org: OrgId, calls: &[NativeCall]) -> Result<FileBook, Error> {
+pub async fn book(app: &App, org: OrgId, calls: &[NativeCall]) -> Result<FileBook, Error> {
     let digests = calls.iter().flat_map(NativeCall::files).map(|file| file.sha256.as_str()).collect();
     let found = files::find_by_digests(&mut app.db.single().await?, org, &digests).await?;
     let mut book = FileBook::default();

@@ -28,11 +28,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{BYTES, View, clear, content, find, key_of, may_have, of_user, upload};
 use crate::declarations::{FILE_READ, FILE_WRITE, FilesSettings};
+use crate::download::{content, key_of};
+use crate::rights::{find, may_have, of_user};
+use crate::view::View;
+use crate::{BYTES, clear, upload};
 
 /// Most characters of a name, as most file systems have it.
-pub(crate) const FILE_NAME_CHARS_MAX: usize = 255;
+pub const FILE_NAME_CHARS_MAX: usize = 255;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -125,7 +128,11 @@ async fn create(by: By, Params(asked): Params<Asked>, incoming: Incoming) -> Res
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Answer(View::from(file))).into_response())
 }
 
-pub(crate) fn checked_name(name: String) -> Result<String, Error> {
+/// Returns the name of a file as it is kept.
+///
+/// # Errors
+/// Naming the field, where it is none: it has to be one segment of a path that people can read.
+pub fn checked_name(name: String) -> Result<String, Error> {
     let length = name.chars().count();
     if !(1..=FILE_NAME_CHARS_MAX).contains(&length) {
         let message = format!("must have 1 to {FILE_NAME_CHARS_MAX} characters");

@@ -7,8 +7,8 @@ use heddle_kernel::keys::DataKey;
 use heddle_store::files::FileId;
 use sha2::{Digest as _, Sha256};
 
-use super::PLAIN_BYTES;
-use super::upload::add;
+use crate::PLAIN_BYTES;
+use crate::upload::add;
 
 /// A file that is being written.
 pub(super) struct Pieces {
