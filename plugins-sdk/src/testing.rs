@@ -5,6 +5,7 @@ pub mod cassette;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod package;
+mod pages;
 mod practice;
 mod rules;
 mod stage;
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use package::{Package, PackageError};
+pub use pages::every_page;
 pub use practice::{Practice, Reviewed, standing};
 pub use stage::{finish_stage, go_on_stage, send_stage};
 

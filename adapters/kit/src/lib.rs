@@ -7,6 +7,8 @@
 
 mod coverage;
 mod diff;
+mod filled;
+mod parent;
 mod releases;
 mod routes;
 mod rows;
@@ -23,6 +25,8 @@ use serde_json::{Map, Value};
 
 pub use coverage::{Access, Coverage, Least, State};
 pub use diff::{Differences, Surface, kind};
+pub use filled::filled_problems;
+pub use parent::Parent;
 pub use routes::{Class, Routes};
 pub use rows::{Feature, Operation, Rows, say};
 

@@ -60,7 +60,7 @@ const DEVICE: &str = "mac";
 /// Changes of whole lists, and what they were asked as.
 pub(crate) struct Whole {
     pub(crate) changes: Vec<Change>,
-    /// What became of elements, by the place of the change.
+    /// The elements before and after, by the position of the change in `changes`.
     parts: BTreeMap<usize, Part>,
 }
 

@@ -104,7 +104,7 @@ impl Feature for Changes {
 
     async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Drivers::default());
-        // What a device gave can hold every secret of it: nobody has it who may not change the device.
+        // A file that a device gave can hold all secrets of the device. Reading it needs the permission to change the device.
         parts.add(Fetches::new(|vendor| vendors::for_feature(vendor, Danger::Normal)));
         parts.add(Measures::new(&app.metrics.families()));
     }

@@ -21,8 +21,8 @@ pub struct Fetches {
 }
 
 impl Fetches {
-    /// No device gives a file now. `needed` names, for a vendor, the permission without which nobody has what its devices
-    /// gave; it is asked with an empty text where the vendor is not known any more.
+    /// Starts without fetches. `needed` returns the permission that a caller needs to read files of a vendor's devices. It
+    /// gets an empty text where the controller was removed and its vendor is not known.
     pub fn new(needed: fn(&str) -> Permission) -> Self {
         Self { places: Places::default(), needed }
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
-use heddle_adapter_kit::{Access, Class, Coverage, Made, Routes, Rows, parsed};
+use heddle_adapter_kit::{Access, Class, Coverage, Made, Parent, Routes, Rows, parsed};
 use serde_json::{Value, json};
 
 use super::facts::{Facts, Leaf, Name};
 use super::fields::Schemas;
-use super::overlay::{Action, Item, Overlay, Parent, Read};
+use super::overlay::{Action, Item, Overlay, Read};
 
 const PREFIX: &str = "omada";
 /// Rows that one request asks for.
@@ -94,15 +94,6 @@ impl<'f> Maker<'f> {
         }
         Ok(())
     }
-}
-
-/// The parent as bindings name it.
-pub(super) fn within(parent: &Parent) -> Value {
-    let mut within = json!({ "kind": parent.kind, "params": parent.params, "key": parent.key });
-    if !parent.only.is_empty() {
-        within["only"] = Value::Object(parent.only.clone());
-    }
-    within
 }
 
 /// The parts of a list that it is asked for in. `body` has what a POST sends.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{Leaf, Name};
 use super::fields::{payload, secret};
-use super::grammar::{Maker, page, within};
+use super::grammar::{Maker, page};
 use super::overlay::{Item, Setter};
 use super::shown::Field;
 
@@ -119,7 +119,7 @@ impl Maker<'_> {
             self.routes.read(get.clone());
         }
         if let Some(parent) = self.parent(item.within.as_ref())? {
-            binding["within"] = within(parent);
+            binding["within"] = parent.within();
         }
         if !item.params.is_empty() {
             let own = item.params.values().map(|field| (field.clone(), json!(field)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::Class;
+use heddle_adapter_kit::{Class, Parent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -29,17 +29,6 @@ pub(super) struct Overlay {
     /// Parts of the controller's interfaces that the facts do not have, and why nothing is made of them.
     #[serde(rename = "not-considered")]
     pub(super) not_considered: BTreeMap<String, String>,
-}
-
-/// As the grammar of bindings has it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Parent {
-    pub(super) kind: String,
-    pub(super) params: BTreeMap<String, String>,
-    pub(super) key: Vec<String>,
-    #[serde(default)]
-    pub(super) only: Map<String, Value>,
 }
 
 /// A list of objects that are written, or settings where it has no `list`.

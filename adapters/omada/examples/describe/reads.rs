@@ -1,12 +1,12 @@
 //! What is only read.
 
 use anyhow::bail;
-use heddle_adapter_kit::{noun, say};
+use heddle_adapter_kit::{Parent, noun, say};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Kind, Leaf, Name, Route};
-use super::grammar::{Maker, page, within};
-use super::overlay::{Parent, Read};
+use super::grammar::{Maker, page};
+use super::overlay::Read;
 
 /// Parameters that pages are asked for with.
 const PAGING: [&str; 4] = ["page", "pageSize", "currentPage", "currentPageSize"];
@@ -154,7 +154,7 @@ impl Maker<'_> {
         }
         let mut key = Vec::new();
         if let Some(parent) = parent {
-            binding["within"] = within(parent);
+            binding["within"] = parent.within();
             key.clone_from(&parent.key);
         }
         key.extend(read.key.iter().cloned());

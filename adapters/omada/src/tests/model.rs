@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_lab_omada::Seed;
 use heddle_marketplace::model;
-use heddle_sdk::{Adapter as _, Completeness, ModelObject};
+use heddle_sdk::testing::every_page;
+use heddle_sdk::{Adapter as _, ModelObject};
 use serde_json::{Map, Value, json};
 
 use super::device::{Device, description};
@@ -54,21 +55,14 @@ pub(super) fn controller() -> Device {
 
 /// All pages of a kind, and how many requests they took.
 fn read(device: &Device, kind: &str) -> (Vec<ModelObject>, usize, bool) {
-    let (mut out, mut cursor, mut is_complete) = (Vec::new(), None::<String>, true);
     let mut requests = 0;
-    for _ in 0..500 {
+    let (objects, is_complete) = every_page(|cursor| {
         let host = device.host();
-        let page = Omada::list_model(&host, kind, None, cursor.as_deref());
-        let page = page.unwrap_or_else(|fault| panic!("{kind}: {fault:?}"));
+        let page = Omada::list_model(&host, kind, None, cursor);
         requests += host.sent.borrow().len();
-        out.extend(page.items);
-        is_complete &= matches!(page.complete, Completeness::Complete);
-        cursor = page.next;
-        if cursor.is_none() {
-            return (out, requests, is_complete);
-        }
-    }
-    panic!("the pages of '{kind}' do not end");
+        page
+    });
+    (objects, requests, is_complete)
 }
 
 /// The key of the object with this label.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_lab_openwrt::{Change, Router, RouterBuilder};
 use heddle_marketplace::model;
-use heddle_sdk::testing::{FakeHost, json_body, json_response};
+use heddle_sdk::testing::{FakeHost, every_page, json_body, json_response};
 use heddle_sdk::{Adapter as _, Completeness, Fault, ModelObject, Request, Response};
 use serde_json::{Map, Value, json};
 
@@ -229,17 +229,7 @@ impl Bench {
     }
 
     fn all(&self, kind: &str) -> Vec<ModelObject> {
-        let (mut out, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..40 {
-            let page = OpenWrt::list_model(&self.host(), kind, None, cursor.as_deref())
-                .unwrap_or_else(|fault| panic!("{kind}: {fault:?}"));
-            out.extend(page.items);
-            cursor = page.next;
-            if cursor.is_none() {
-                return out;
-            }
-        }
-        panic!("{kind}: the pages do not end");
+        every_page(|cursor| OpenWrt::list_model(&self.host(), kind, None, cursor)).0
     }
 
     /// The fields of the object with this label or key.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use heddle_lab_opnsense::{Release, Settings};
 use heddle_marketplace::model;
 use heddle_sdk::crud::{Modelled, Vendor as _};
+use heddle_sdk::testing::every_page;
 use heddle_sdk::{Adapter as _, Completeness, ModelObject, Origin};
 use serde_json::{Map, Value, json};
 
@@ -124,17 +125,7 @@ pub(super) fn filled() -> Device {
 
 /// All pages of a kind.
 fn all(device: &Device, kind: &str) -> Vec<ModelObject> {
-    let (mut out, mut cursor) = (Vec::new(), None::<String>);
-    for _ in 0..40 {
-        let page = Opnsense::list_model(&device.host(), kind, None, cursor.as_deref())
-            .unwrap_or_else(|fault| panic!("{kind}: {fault:?}"));
-        out.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            return out;
-        }
-    }
-    panic!("{kind}: the pages do not end");
+    every_page(|cursor| Opnsense::list_model(&device.host(), kind, None, cursor)).0
 }
 
 fn fields(object: &ModelObject) -> Map<String, Value> {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use heddle_lab::Controller as _;
 use heddle_lab_proxmox::ROOT_TOKEN;
 use heddle_marketplace::model;
-use heddle_sdk::{Adapter as _, Completeness, ModelObject};
+use heddle_sdk::testing::every_page;
+use heddle_sdk::{Adapter as _, ModelObject};
 use serde_json::{Map, Value, json};
 
 use super::device::{Device, description};
@@ -89,18 +90,9 @@ pub(super) fn cluster() -> Device {
 
 /// All pages of a kind, and how many requests they took.
 fn read(device: &Device, kind: &str) -> (Vec<ModelObject>, usize, bool) {
-    let (mut out, mut cursor, mut is_complete) = (Vec::new(), None::<String>, true);
     device.asked.borrow_mut().clear();
-    for _ in 0..500 {
-        let page = Proxmox::list_model(&device.host(), kind, None, cursor.as_deref()).unwrap();
-        out.extend(page.items);
-        is_complete &= matches!(page.complete, Completeness::Complete);
-        cursor = page.next;
-        if cursor.is_none() {
-            return (out, device.asked.borrow().len(), is_complete);
-        }
-    }
-    panic!("the pages of '{kind}' do not end");
+    let (objects, is_complete) = every_page(|cursor| Proxmox::list_model(&device.host(), kind, None, cursor));
+    (objects, device.asked.borrow().len(), is_complete)
 }
 
 fn fields(object: &ModelObject) -> Map<String, Value> {

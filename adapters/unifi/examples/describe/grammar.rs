@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
-use heddle_adapter_kit::{Access, Coverage, Made, Routes, Rows, parsed};
+use heddle_adapter_kit::{Access, Coverage, Made, Parent, Routes, Rows, parsed};
 use serde_json::{Value, json};
 
 use super::facts::{Api, Body, Facts, Name, Route};
 use super::fields::Secrets;
-use super::overlay::{Action, File, Item, Overlay, Parent, Read};
+use super::overlay::{Action, File, Item, Overlay, Read};
 
 const PREFIX: &str = "unifi";
 /// Devices are provisioned after a write, which the controller does not wait for.
@@ -136,15 +136,6 @@ impl<'f> Maker<'f> {
         let shown = json!({ "name": file.name, "content-type": file.content_type });
         self.rows.add_file((id, &file.area), &file.title, (&file.per, shown), binding)
     }
-}
-
-/// The parent as bindings name it.
-pub(super) fn within(parent: &Parent) -> Value {
-    let mut within = json!({ "kind": parent.kind, "params": parent.params, "key": parent.key });
-    if !parent.only.is_empty() {
-        within["only"] = Value::Object(parent.only.clone());
-    }
-    within
 }
 
 /// How a list of an interface is read.

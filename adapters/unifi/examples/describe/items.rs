@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{Api, Body, Name};
 use super::fields::{self, Field, Known, Written, fits, keeps, properties};
-use super::grammar::{Maker, TIME_LIMIT_MS, listed, with_query, within};
+use super::grammar::{Maker, TIME_LIMIT_MS, listed, with_query};
 use super::overlay::{Item, Part};
 
 const NORMAL: &str = "normal";
@@ -99,7 +99,7 @@ impl Maker<'_> {
             self.claim(get, Access::Read);
         }
         if let Some(parent) = self.parent(item.within.as_ref())? {
-            binding["within"] = within(parent);
+            binding["within"] = parent.within();
         }
         say(&mut binding, "params", json!(item.params));
         let shown = fields.iter().map(|field| (field.name.clone(), field.binding.clone()));

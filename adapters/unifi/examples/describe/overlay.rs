@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::Class;
+use heddle_adapter_kit::{Class, Parent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -43,17 +43,6 @@ pub(super) struct Absent {
     pub(super) off: Vec<String>,
     /// Texts that the controller refuses when they are empty, although their form lets them be.
     pub(super) filled: Vec<String>,
-}
-
-/// As the grammar of bindings has it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Parent {
-    pub(super) kind: String,
-    pub(super) params: BTreeMap<String, String>,
-    pub(super) key: Vec<String>,
-    #[serde(default)]
-    pub(super) only: Map<String, Value>,
 }
 
 /// A list of objects that are written, or settings where it has no `list`. With `kind` it only writes the objects of

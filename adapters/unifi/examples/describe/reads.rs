@@ -1,11 +1,11 @@
 //! What is only read.
 
-use heddle_adapter_kit::{Access, noun, say};
+use heddle_adapter_kit::{Access, Parent, noun, say};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Api, Body, Name, params};
-use super::grammar::{Maker, listed, within};
-use super::overlay::{Parent, Read};
+use super::grammar::{Maker, listed};
+use super::overlay::Read;
 
 /// Parameters that pages are asked for with, or that belong to every path.
 const OWN: [&str; 5] = ["offset", "limit", "site", "siteId", "id"];
@@ -48,7 +48,7 @@ impl Maker<'_> {
         }
         let mut key = Vec::new();
         if let Some(parent) = parent {
-            binding["within"] = within(parent);
+            binding["within"] = parent.within();
             key.clone_from(&parent.key);
         }
         key.extend(read.key.iter().cloned());

@@ -142,7 +142,7 @@ fn of_list(beside: &Beside, row: &Value, fields: &mut Map<String, Value>) {
     set(fields, "partial", known(names.collect()));
 }
 
-/// Who a port is forwarded for, and what the sides of a translation are.
+/// Fills source and destination of a port forward or a translation.
 pub(super) fn translation(row: &Value, fields: &mut Map<String, Value>) {
     let is_said = |text: &String| !text.is_empty() && text != "any";
     if row.get("fwd").is_some() || row.get("pfwd_interface").is_some() {

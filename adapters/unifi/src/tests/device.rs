@@ -179,7 +179,9 @@ impl Device {
         }
         if let Body::Multipart(parts) = &request.body {
             sent = sent.with_header("content-type", "multipart/form-data; boundary=x");
-            sent.parts = parts.iter().map(part).collect();
+            let of =
+                |part: &Part| FormPart::of_reference(&part.name, part.filename.as_deref(), &part.content);
+            sent.parts = parts.iter().map(of).collect();
         }
         let mut locked = self.lab.lock();
         let (console, context) = locked.parts();
@@ -216,18 +218,6 @@ impl Device {
     pub(super) fn row(&self, table: &str, field: &str, wanted: &str) -> Value {
         let found = self.table(table).into_iter().find(|row| row[field] == wanted);
         found.unwrap_or_else(|| panic!("no row of {table} has {field} '{wanted}'"))
-    }
-}
-
-/// A part of a form; a file comes as the name of its content.
-fn part(part: &Part) -> FormPart {
-    let text = String::from_utf8_lossy(&part.content).into_owned();
-    let (file_name, name) = (part.filename.clone(), part.name.clone());
-    match text.strip_prefix("hdl-file:").filter(|_| file_name.is_some()) {
-        Some(sha256) => {
-            FormPart { name, file_name, bytes: 64, sha256: sha256.to_owned(), text: String::new() }
-        }
-        None => FormPart { name, file_name, text, ..FormPart::default() },
     }
 }
 

@@ -1,12 +1,13 @@
 //! The model: what is read of the simulated console in the words that all vendors share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use heddle_adapter_kit::filled_problems;
 use heddle_lab_unifi::Settings;
 use heddle_marketplace::model;
 use heddle_sdk::crud::{Modelled, Vendor as _};
-use heddle_sdk::testing::FakeHost;
-use heddle_sdk::{Adapter as _, Completeness, Method, ModelObject, Origin};
+use heddle_sdk::testing::{FakeHost, every_page};
+use heddle_sdk::{Adapter as _, Method, ModelObject, Origin};
 use serde_json::{Map, Value, json};
 
 use super::device::{Device, description};
@@ -136,17 +137,9 @@ pub(super) fn of_lists() -> Device {
 
 /// All objects of a kind.
 pub(super) fn all(device: &Device, kind: &str) -> Vec<ModelObject> {
-    let (mut out, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let page = Unifi::list_model(&device.host(), kind, None, cursor.as_deref())
-            .unwrap_or_else(|fault| panic!("{kind}: {fault:?}"));
-        assert!(matches!(page.complete, Completeness::Complete), "{kind} is not complete");
-        out.extend(page.items);
-        match page.next {
-            Some(next) => cursor = Some(next),
-            None => return out,
-        }
-    }
+    let (objects, is_complete) = every_page(|cursor| Unifi::list_model(&device.host(), kind, None, cursor));
+    assert!(is_complete, "{kind} is not complete");
+    objects
 }
 
 pub(super) fn fields(object: &ModelObject) -> Map<String, Value> {
@@ -193,35 +186,11 @@ fn check(found: &Map<String, Value>, expected: &Value) {
 #[test]
 fn every_field_that_is_named_is_filled_and_fits_the_schema() {
     let devices = [filled(), of_lists()];
-    let mut problems = Vec::new();
-    for filled in description()["model"].as_array().unwrap() {
-        let kind = filled["kind"].as_str().unwrap();
-        let named: BTreeSet<&str> =
-            filled["fields"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        let mut seen = BTreeSet::new();
-        for device in &devices {
-            let mut keys = BTreeMap::<String, usize>::new();
-            for object in all(device, kind) {
-                *keys.entry(object.key.clone()).or_default() += 1;
-                let own = fields(&object);
-                let whole = Value::Object(own.clone());
-                if !fits(kind, &whole) {
-                    problems.push(format!("{kind} '{}' does not fit: {whole}", object.key));
-                }
-                seen.extend(own.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name));
-            }
-            let doubled: Vec<&String> =
-                keys.iter().filter(|(_, count)| **count > 1).map(|(key, _)| key).collect();
-            if !doubled.is_empty() {
-                problems.push(format!("{kind}: twice {doubled:?}"));
-            }
-        }
-        let missing: Vec<&&str> = named.iter().filter(|name| !seen.contains(**name)).collect();
-        let unnamed: Vec<&String> = seen.iter().filter(|name| !named.contains(name.as_str())).collect();
-        if !(missing.is_empty() && unnamed.is_empty()) {
-            problems.push(format!("{kind}: missing {missing:?}, not named {unnamed:?}"));
-        }
-    }
+    let of_device = |device: &Device, kind: &str| {
+        all(device, kind).into_iter().map(|object| (object.key.clone(), fields(&object))).collect()
+    };
+    let problems =
+        filled_problems(description(), |kind| devices.iter().map(|device| of_device(device, kind)).collect());
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn compare(app: &App, due: &Due) -> Result<(), Error> {
     let (Ok(adapter), Some(kind)) = (app.adapter(&due.vendor), model::find(&due.kind)) else { return Ok(()) };
     let Some(filled) = settable::filled(adapter.description(), kind.id) else { return Ok(()) };
     let mut tx = app.db.write().await?;
-    // Locked before its list, as by whoever applies a change there: nothing moves while it is compared.
+    // An apply locks the controller too, before the list. No change is applied while the list is compared.
     let scope = Scope::organization(due.org_id);
     if Controller::lock(&mut tx, &scope, due.controller_id).await?.is_none() {
         return Ok(());

@@ -131,7 +131,7 @@ impl<'e, 'm> Outcome<'e, 'm> {
         });
     }
 
-    /// Nothing is known any more of an object of which nothing was wanted.
+    /// Removes the row of an object that was too large to be followed and is gone.
     pub(super) fn forget(&mut self, key: &'m str) {
         self.unwanted.push(key);
     }

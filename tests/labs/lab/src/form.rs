@@ -20,6 +20,21 @@ pub struct FormPart {
     pub sha256: String,
 }
 
+impl FormPart {
+    /// A part as a host that sends no bytes of files has it: a file's content is its reference, which has its digest.
+    #[must_use]
+    pub fn of_reference(name: &str, file_name: Option<&str>, content: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(content).into_owned();
+        let (name, file_name) = (name.to_owned(), file_name.map(str::to_owned));
+        match text.strip_prefix("hdl-file:").filter(|_| file_name.is_some()) {
+            Some(sha256) => {
+                Self { name, file_name, bytes: 64, sha256: sha256.to_owned(), text: String::new() }
+            }
+            None => Self { name, file_name, text, ..Self::default() },
+        }
+    }
+}
+
 /// The boundary of a form with parts; `None` for another content type.
 pub(crate) fn boundary_of(content_type: &str) -> Option<&str> {
     let (kind, rest) = content_type.split_once(';')?;

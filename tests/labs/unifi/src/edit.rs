@@ -20,7 +20,7 @@ enum Edit {
     Create { site: Option<String>, table: String, body: Map<String, Value> },
     /// Changes the row with this id or name.
     Update { site: Option<String>, table: String, which: String, body: Map<String, Value> },
-    /// Removes the row with this id or name, whoever needs it.
+    /// Removes the row with this id or name, also where other rows refer to it.
     Delete { site: Option<String>, table: String, which: String },
     /// Changes a setting without checks.
     Setting { site: Option<String>, key: String, body: Map<String, Value> },

@@ -106,7 +106,7 @@ pub(crate) fn delete(own: &mut Console, site: &str, table: &str, id: &str) -> Ou
     Ok(Vec::new())
 }
 
-/// Removes a row, whoever needs it.
+/// Removes a row, also where other rows refer to it.
 pub(crate) fn remove(own: &mut Console, site: &str, table: &str, id: &str) {
     if let Some(row) = own.store.remove(site, table, id) {
         if table == "networkconf" {

@@ -78,7 +78,7 @@ fn asked_text<'a>(asked: &Asked<'a>, field: &str) -> Option<&'a str> {
     asked.fields.get(field).and_then(Value::as_str)
 }
 
-/// The name of a new object where nobody said one: what tells it from others.
+/// Gives a new object a name where the payload has none: the value that tells it from other objects.
 fn named(change: &mut Expressed, other: &str) {
     if change.operation == Operation::Create && !change.payload.contains_key("name") {
         change.payload.insert("name".to_owned(), json!(other));

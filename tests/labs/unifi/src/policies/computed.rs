@@ -1,4 +1,4 @@
-//! Policies that nobody wrote: what a pair of zones does by itself, and the returns of policies that allow.
+//! Policies that the controller adds: the default of each pair of zones, and the return traffic of policies that allow.
 
 use serde_json::json;
 
