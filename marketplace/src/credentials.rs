@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::PackageError;
-use crate::manifest::{ApplyTo, FieldKind, LoginStep, Manifest, Request, Session, Shape};
+use crate::manifest::{Apply, ApplyTo, FieldKind, LoginStep, Manifest, Request, Session, Shape};
 use crate::places;
 use crate::template::Source;
 
@@ -155,6 +155,19 @@ fn check_session(manifest: &Manifest, session: &Session) -> Result<(), String> {
     strange.map_or(Ok(()), |field| Err(unnamed(&field)))
 }
 
+/// Checks that requests which carry a session in another way name only fields of the shape that it needs.
+pub(crate) fn check_applied(manifest: &Manifest, session: &Session, applied: &[Apply]) -> Result<(), String> {
+    let mut secrets = BTreeSet::new();
+    in_applied(applied, &mut secrets);
+    let named = session.credential.as_ref().and_then(|name| manifest.credentials.get(name));
+    let has = |field: &String| match named {
+        Some(shape) => shape.fields.contains_key(field),
+        None => manifest.credentials.values().any(|shape| shape.fields.contains_key(field)),
+    };
+    let strange = secrets.iter().find(|field| !manifest.credentials.is_empty() && !has(field));
+    strange.map_or(Ok(()), |field| Err(unnamed(field)))
+}
+
 fn unnamed(field: &str) -> String {
     format!(
         "'{{{{secret.{field}}}}}' is used, and the shape of credential that the session needs has no '{field}'"
@@ -171,13 +184,17 @@ fn secrets_beside_login(session: &Session) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let renewal = session.renew.iter().map(|renewal| &renewal.request);
     renewal.chain(&session.logout).for_each(|request| in_request(request, &mut found));
-    for apply in &session.apply {
-        places::in_text(Source::Secret, &apply.value, &mut found);
+    in_applied(&session.apply, &mut found);
+    found
+}
+
+fn in_applied(applied: &[Apply], found: &mut BTreeSet<String>) {
+    for apply in applied {
+        places::in_text(Source::Secret, &apply.value, found);
         if let ApplyTo::Basic(username) = &apply.to {
-            places::in_text(Source::Secret, username, &mut found);
+            places::in_text(Source::Secret, username, found);
         }
     }
-    found
 }
 
 fn in_request(request: &Request, found: &mut BTreeSet<String>) {

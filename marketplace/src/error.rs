@@ -101,6 +101,9 @@ pub enum PackageError {
     /// A session declaration that could not be carried out as written.
     #[error("auth '{session}': {problem}")]
     Session { session: String, problem: String },
+    /// A channel that could not be opened or understood as written.
+    #[error("push '{channel}': {problem}")]
+    Channel { channel: String, problem: String },
     /// A rule that would let through other requests than its author means.
     #[error("reads rule '{rule}': {problem}")]
     ReadRule { rule: String, problem: String },

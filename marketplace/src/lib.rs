@@ -22,6 +22,8 @@ mod pack;
 mod places;
 pub mod plugin;
 mod plugin_rules;
+pub mod push;
+mod push_rules;
 pub mod reading;
 pub mod release;
 mod rules;
@@ -48,7 +50,7 @@ pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect, rea
 pub use words::in_words;
 
 /// Interface versions that a manifest may name in `api`.
-pub const SUPPORTED_API: &[&str] = &["1.0"];
+pub const SUPPORTED_API: &[&str] = &["1.0", "1.1"];
 /// Name of the manifest inside a package.
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the description inside a package.

@@ -13,6 +13,7 @@ use crate::plugin::{
     Action, ConnectionTemplate, EventType, EventsCapability, FabricCapability, Hook, HttpTarget,
     KvCapability, PermissionRule, ScheduleCapability, Secrets, Tool, Trigger,
 };
+use crate::push::Channel;
 
 /// What a package is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +71,10 @@ pub struct Manifest {
     /// Managed login sessions, by name.
     #[serde(default)]
     pub auth: BTreeMap<String, Session>,
+    /// Of an adapter: channels by which controllers say that something has to be read again, by name. They need the
+    /// interface 1.1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub push: BTreeMap<String, Channel>,
     /// Requests other than GET and HEAD that change nothing at the device.
     #[serde(default)]
     pub reads: Vec<ReadRule>,

@@ -30,6 +30,7 @@ pub fn manifest_schema() -> Value {
 mod tests {
     use super::*;
     use crate::plugin_rules::tests::template;
+    use crate::push_rules::tests::whole;
 
     #[test]
     fn it_takes_a_manifest_that_uses_everything_and_refuses_what_is_misspelt() {
@@ -50,5 +51,26 @@ mod tests {
             assert!(!validator.is_valid(&wrong), "{pointer}");
         }
         assert!(!schema.to_string().contains("[`"), "links of the source say nothing to authors");
+    }
+
+    #[test]
+    fn it_takes_the_channels_of_an_adapter_and_refuses_what_is_misspelt() {
+        let validator = jsonschema::validator_for(&manifest_schema()).unwrap();
+        let mut manifest = whole();
+        manifest.as_object_mut().unwrap().remove("files");
+        let problems: Vec<String> = validator.iter_errors(&manifest).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{problems:?}");
+        for (pointer, value) in [
+            ("/push/events/socket", json!({ "ping": 15, "silence-s": 45 })),
+            ("/push/events/per", json!("sites")),
+            ("/push/leases/stream/format", json!("ndjson")),
+            ("/push/tasks/watch/of", json!("/status")),
+            ("/push/webhook/hook/proof/at", json!({ "query": "secret" })),
+            ("/push/events/rules/0/reads", json!("device")),
+        ] {
+            let mut wrong = manifest.clone();
+            *wrong.pointer_mut(pointer).unwrap() = value;
+            assert!(!validator.is_valid(&wrong), "{pointer}");
+        }
     }
 }

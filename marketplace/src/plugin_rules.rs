@@ -1,6 +1,6 @@
 //! Rules for what only plugins declare, and for what a package of the other kind has no use for.
 
-mod occasions;
+pub(crate) mod occasions;
 mod templates;
 
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ const CALLS_MAX: usize = 64;
 const OPERATION_BYTES_MAX: usize = 160;
 const PERMISSIONS_MAX: usize = 64;
 const ACTIONS_MAX: usize = 50;
-const WORD_BYTES_MAX: usize = 41;
+pub(crate) const WORD_BYTES_MAX: usize = 41;
 const TITLE_BYTES_MAX: usize = 120;
 const DESCRIPTION_BYTES_MAX: usize = 1_000;
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -74,6 +74,7 @@ fn check_plugin(manifest: &Manifest) -> Result<(), PackageError> {
         ("reads", !manifest.reads.is_empty()),
         ("secret-fields", !manifest.secret_fields.is_empty()),
         ("pace", manifest.pace.is_some()),
+        ("push", !manifest.push.is_empty()),
     ];
     let advice = "leave it out: it is about a controller; a plugin declares 'capabilities.http' and 'capabilities.secrets'";
     refuse_other(keys, Kind::Plugin, advice)?;
@@ -117,7 +118,7 @@ fn check_unique<'a>(
 }
 
 /// `a-z` first, then `a-z`, `0-9` and `-`.
-fn is_word(text: &str, bytes_max: usize) -> bool {
+pub(crate) fn is_word(text: &str, bytes_max: usize) -> bool {
     text.len() <= bytes_max
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

@@ -10,6 +10,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Longest text of a bound.
@@ -38,7 +39,7 @@ pub enum Releases {
 }
 
 /// Releases from one to another, with both; an end that is absent is open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Span {
     #[serde(default, skip_serializing_if = "Option::is_none")]

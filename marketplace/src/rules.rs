@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::error::PackageError;
 use crate::manifest::{Limits, Manifest, Pace, ReadRule};
 use crate::{
-    MANIFEST, SIGNATURE, SUPPORTED_API, credentials, effects, keys, names, plugin_rules, reading, schema,
-    session_rules,
+    MANIFEST, SIGNATURE, SUPPORTED_API, credentials, effects, keys, names, plugin_rules, push_rules, reading,
+    schema, session_rules,
 };
 
 /// Ids that mean something else in events, permissions, paths or settings.
@@ -60,6 +60,7 @@ pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
     check_count("reads", manifest.reads.len(), READ_RULES_MAX)?;
     manifest.reads.iter().try_for_each(check_read_rule)?;
     effects::check(manifest)?;
+    push_rules::check(manifest)?;
     check_count("secret-fields", manifest.secret_fields.len(), SECRET_FIELDS_MAX)?;
     for field in &manifest.secret_fields {
         check_text("secret-fields", field, 64)?;

@@ -102,7 +102,7 @@ fn check_steps(session: &Session) -> Result<(), String> {
     session.logout.as_ref().map_or(Ok(()), |request| check_request(request, &captured))
 }
 
-fn check_when(when: &When) -> Result<(), String> {
+pub(crate) fn check_when(when: &When) -> Result<(), String> {
     let names = [("secret", &when.secret), ("setting", &when.setting)];
     let mut given = names.iter().filter_map(|(kind, name)| Some((kind, name.as_ref()?))).peekable();
     if given.peek().is_none() {
@@ -306,7 +306,7 @@ fn check_template(text: &str, captured: &HashSet<&str>) -> Result<(), String> {
     }
 }
 
-fn check_matcher(field: &str, matcher: &Matcher) -> Result<(), String> {
+pub(crate) fn check_matcher(field: &str, matcher: &Matcher) -> Result<(), String> {
     let has_shell = !matcher.status.is_empty() || matcher.content_type.is_some() || matcher.empty.is_some();
     if !has_shell && matcher.json.is_empty() && matcher.header.is_empty() {
         return Err(format!("'{field}' has no condition and would fit every answer"));
@@ -359,7 +359,7 @@ fn check_from(from: &CaptureFrom) -> Result<(), String> {
     }
 }
 
-fn check_apply(apply: &Apply, captured: &HashSet<&str>) -> Result<(), String> {
+pub(crate) fn check_apply(apply: &Apply, captured: &HashSet<&str>) -> Result<(), String> {
     check_template(&apply.value, captured)?;
     apply.methods.iter().try_for_each(|method| check_method(method))?;
     match &apply.to {

@@ -15,7 +15,7 @@ use crate::error::PackageError;
 use crate::json::{self, StrictError};
 use crate::keys::TrustedKey;
 use crate::manifest::{Kind, Manifest};
-use crate::{DESCRIPTION, MANIFEST, SIGNATURE, archive, names, rules, signature};
+use crate::{DESCRIPTION, MANIFEST, SIGNATURE, archive, names, push_rules, rules, signature};
 
 /// Largest `manifest.json`, in bytes.
 pub const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
@@ -75,6 +75,7 @@ impl Verified {
             .ok_or_else(|| PackageError::ComponentNotListed(manifest.component.clone()))?;
         check_component(&manifest.component, &component)?;
         let description = described(&manifest, files.remove(DESCRIPTION))?;
+        push_rules::check_reads(&manifest, &description)?;
         Ok(Self {
             manifest_sha256: sha256(&text),
             component_sha256: sha256(&component),

@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::manifest::{
     Apply, ApplyTo, Capabilities, Capture, CaptureFrom, Effect, Kind, Manifest, ReadRule, Request,
 };
-use crate::plugin::ActionEffect;
+use crate::plugin::{ActionEffect, HookScheme};
+use crate::push::{Channel, ProofAt, Transport};
 use crate::reading::ANY;
 use crate::{effects, grant};
 
-/// One line for each thing: of an adapter each shape of credential, login step, logout, exposed value and read rule in the
-/// manifest's order, of a plugin each capability with its risk, each action and each permission. Control and direction
+/// One line for each thing: of an adapter each shape of credential, login step, logout, exposed value, channel and read
+/// rule in the manifest's order, of a plugin each capability with its risk, each action and each permission. Control and direction
 /// characters are escaped, so that a line cannot look like another one.
 #[must_use]
 pub fn in_words(manifest: &Manifest) -> Vec<String> {
@@ -102,6 +103,7 @@ fn of_adapter(manifest: &Manifest) -> Vec<String> {
     if manifest.auth.is_empty() {
         lines.push("no session: no login is sent".to_owned());
     }
+    lines.extend(manifest.push.iter().flat_map(|(name, channel)| of_channel(name, channel)));
     lines.extend(manifest.reads.iter().map(of_rule));
     if manifest.reads.is_empty() {
         lines.push("only GET and HEAD count as reads".to_owned());
@@ -141,6 +143,44 @@ fn of_apply(apply: &Apply) -> String {
         format!(" of {} requests", apply.methods.join(", "))
     };
     format!("{place}{methods}")
+}
+
+/// How a channel is opened, what its messages ask for, and where its requests carry more than the session says.
+fn of_channel(name: &str, channel: &Channel) -> Vec<String> {
+    let each = channel
+        .each
+        .as_ref()
+        .map(|each| format!("channel '{name}' lists its objects: GET {}; reads", each.path));
+    let per = if channel.per.is_controller() { "" } else { ", for each site" };
+    let ways = channel.ways.iter().flat_map(|way| {
+        let (how, path, session) = (of_transport(channel.transport()), &way.path, &way.session);
+        let opened = format!("channel '{name}' {how}: GET {path} in session '{session}'{per}; reads");
+        let applied = way.apply.iter().map(|apply| format!("channel '{name}' is sent {}", of_apply(apply)));
+        std::iter::once(opened).chain(applied).collect::<Vec<_>>()
+    });
+    let hook = channel.hook.as_ref().map(|hook| {
+        let place = match &hook.proof.at {
+            ProofAt::Json(pointer) => format!("at '{pointer}' of the body"),
+            ProofAt::Header(header) => format!("in the header '{header}'"),
+        };
+        let proof = match hook.proof.scheme {
+            HookScheme::Token => "its secret",
+            HookScheme::HmacSha256 => "a signature (HMAC-SHA-256)",
+        };
+        format!("channel '{name}' is called by the controller, which proves itself by {proof} {place}")
+    });
+    let reads: Vec<&str> = channel.reads().into_iter().collect();
+    let reads = format!("channel '{name}' has read again: {}", reads.join(", "));
+    each.into_iter().chain(ways).chain(hook).chain([reads]).collect()
+}
+
+fn of_transport(transport: Option<Transport<'_>>) -> String {
+    match transport {
+        Some(Transport::Socket(_)) => "keeps a WebSocket open".to_owned(),
+        Some(Transport::Stream(_)) => "keeps an event stream open".to_owned(),
+        Some(Transport::Watch(watch)) => format!("asks every {} ms", watch.every_ms),
+        Some(Transport::Hook(_)) | None => String::new(),
+    }
 }
 
 fn of_exposed(session: &str, capture: &Capture) -> String {

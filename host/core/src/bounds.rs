@@ -73,15 +73,22 @@ pub enum TooMuch {
 #[derive(Debug)]
 pub struct JsonRoom {
     nodes: usize,
+    depth_max: usize,
 }
 
 impl Default for JsonRoom {
     fn default() -> Self {
-        Self { nodes: JSON_NODES_MAX }
+        Self::of(JSON_NODES_MAX, JSON_DEPTH_MAX)
     }
 }
 
 impl JsonRoom {
+    /// Room for so many values, nested so deep.
+    #[must_use]
+    pub const fn of(nodes: usize, depth_max: usize) -> Self {
+        Self { nodes, depth_max }
+    }
+
     /// Takes the room of a JSON text, which is looked through and not parsed.
     ///
     /// Signs that begin a value are counted: there are at least as many as a parser makes values. A text that is no
@@ -98,7 +105,7 @@ impl JsonRoom {
                 b'"' => skip_text(&mut bytes),
                 b'{' | b'[' => {
                     depth += 1;
-                    if depth > JSON_DEPTH_MAX {
+                    if depth > self.depth_max {
                         return Err(TooMuch::Depth);
                     }
                     left = left.checked_sub(1).ok_or(TooMuch::Nodes)?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::Timestamp;
 use heddle_core::adapter::{
     CallOutcome, Comparison, Description, DevicePage, DeviceProfile, ModelChange, ModelPage, Object,
     ObjectPage, Readiness, SitePage,
@@ -11,9 +10,12 @@ use heddle_core::adapter::{
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::file::GivenFile;
+use heddle_core::secret::Secret;
+use heddle_core::{OrgId, Timestamp};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::release::Tested;
 use heddle_marketplace::{Schema, SchemaError};
+use http::HeaderMap;
 
 use crate::api::{Answer, Call, CallError, FileSink, Filling, KeptFile, SecretBook, SentCall};
 use crate::bindings::exports::heddle::adapter::{changes, files, inventory, lifecycle};
@@ -22,6 +24,7 @@ use crate::breaker::Standing;
 use crate::call::{Ask, Component, Prepared, Provenance, Shared, ask};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
+use crate::egress::push::{self, Ended, Listening, Place, Told, Unheard};
 use crate::egress::{Outbound, holes, references};
 use crate::limits::{FILE_BYTES_PER_SEC, FILE_START_MAX, FILE_WALL_MAX, WALL_MAX};
 use crate::observe::Observation;
@@ -488,6 +491,36 @@ impl Adapter {
             })
         });
         self.call(call, Phase::Verify, ask, convert::comparison).await.map(first)
+    }
+
+    /// Opens a channel of the manifest for the controller of the call, or for one of its sites, in the session that its
+    /// readings use. The call's deadline counts for nothing: opening has 30 s, behind up to 30 s of waiting for a turn, and the
+    /// channel lasts until it ends or is dropped.
+    ///
+    /// What was missed before is not known: the caller has everything read that the channel can tell, once it is open.
+    ///
+    /// # Errors
+    /// Says why there is no channel, and when it is worth asking again ([`Ended::retry`]).
+    pub async fn listen(&self, call: &Call, channel: &str, place: Place) -> Result<Listening, Ended> {
+        let Inner { shared, component, .. } = &*self.0;
+        let of = (&shared.egress, &component.facts);
+        push::listen(of, &call.target, (channel, place), (&shared.guests, &component.cut)).await
+    }
+
+    /// Judges a request that came to a hook of the manifest: its proof, with the secret of the controller, and then what it
+    /// tells. A body that is no JSON tells nothing. The caller bounds how many come.
+    ///
+    /// # Errors
+    /// There is no such hook, or the request does not prove that it is of the controller.
+    pub async fn heard(
+        &self,
+        org: OrgId,
+        channel: &str,
+        secret: &Secret,
+        (headers, body): (&HeaderMap, &[u8]),
+    ) -> Result<Vec<Told>, Unheard> {
+        let Inner { shared, component, .. } = &*self.0;
+        push::heard((&shared.egress, &component.facts), (org, channel), secret, (headers, body)).await
     }
 
     /// The requests of one call.

@@ -27,6 +27,7 @@ mod meter;
 mod observe;
 pub mod passes;
 mod plugin;
+mod proof;
 mod reach;
 mod runtime;
 mod schemas;
@@ -48,6 +49,12 @@ pub use compile::{CompileError, Compiler, compile_child};
 pub use egress::holes::{fitting as fits_hole, of_call as holes_of};
 pub use egress::interfaces::own_addresses;
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
+pub use egress::push::limits::{
+    CHANNELS_MAX, CHANNELS_PER_CONTROLLER_MAX, CHANNELS_PER_ORGANIZATION_MAX, HOOK_BODY_BYTES_MAX,
+};
+pub use egress::push::{
+    ChannelsOpen, Ended, Listening, MessageCounts, Place, Retry, Told, ToldSite, Unheard, Whose,
+};
 pub use egress::references::reference;
 pub use egress::witness::{Answered, Exchange, Witness};
 pub use engine::StartError;
@@ -56,6 +63,7 @@ pub use heddle_marketplace::headers::misleads;
 pub use load::LoadError;
 pub use observe::{Observed, Observer};
 pub use plugin::{Plugin, PluginCall};
+pub use proof::proved;
 pub use runtime::{Runtime, Settings, Tap};
 pub use schemas::CompiledSchemas;
 pub use services::{

@@ -23,6 +23,7 @@ use crate::compile::Compiler;
 use crate::egress::Egress;
 use crate::egress::address::Rules;
 use crate::egress::own::{self, Dialled, OwnAnswer, OwnRequest};
+use crate::egress::push::ChannelsOpen;
 use crate::egress::witness::Witness;
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
@@ -253,6 +254,13 @@ impl Runtime {
     /// device holds provisionally belongs to the session of that process, which only a new login may get.
     pub fn forget_write_session(&self, controller: ControllerId) {
         self.shared.egress.forget_write_session(controller);
+    }
+
+    /// How many connections of channels ([`Adapter::listen`]) this process has open or is opening: what is left of
+    /// [`CHANNELS_MAX`](crate::CHANNELS_MAX) and of each organization's
+    /// [`CHANNELS_PER_ORGANIZATION_MAX`](crate::CHANNELS_PER_ORGANIZATION_MAX) is free now.
+    pub fn channels_open(&self) -> ChannelsOpen {
+        self.shared.egress.channels_open()
     }
 
     /// Asks a server that an organization named, for the host itself and not for a guest.

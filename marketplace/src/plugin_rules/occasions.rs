@@ -176,7 +176,7 @@ fn hook_problem(manifest: &Manifest, hook: &Hook) -> Option<String> {
     effect_problem(manifest, hook.effect)
 }
 
-fn signature_problem(signature: &HookSignature) -> Option<String> {
+pub(crate) fn signature_problem(signature: &HookSignature) -> Option<String> {
     if let Err(problem) = check_header(&signature.header) {
         return Some(problem);
     }

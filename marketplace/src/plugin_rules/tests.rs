@@ -111,6 +111,14 @@ fn a_package_has_nothing_of_the_other_kind() {
         ("/reads", json!([{ "method": "POST", "path": "/rpc", "json": { "/op": ["get"] } }])),
         ("/secret-fields", json!(["password"])),
         ("/pace", json!({ "read-gap-ms": 10 })),
+        (
+            "/push",
+            json!({ "tasks": {
+            "watch": { "every-ms": 1000, "items": "", "key": "/id", "of": ["/status"] },
+            "ways": [{ "session": "main", "path": "/tasks" }],
+            "rules": [{ "when": { "/id": ["*"] }, "reads": ["device"] }]
+        } }),
+        ),
     ] {
         let key = pointer.trim_start_matches('/').replace('/', ".");
         rule(pointer, value, &format!("'{key}' does not belong to a package of kind 'plugin'"));

@@ -113,3 +113,41 @@ fn a_plugin_shows_what_it_may_do_and_what_it_offers() {
     manifest.capabilities = serde_json::from_value(json!({})).unwrap();
     assert_eq!(in_words(&manifest)[0], "no capability: it computes and reaches nothing");
 }
+
+#[test]
+fn every_channel_says_how_it_is_opened_and_what_it_has_read() {
+    let mut manifest = manifest(json!({}), json!([]));
+    let rules = json!([{ "when": { "/a": ["*"] }, "reads": ["device", "client"] }]);
+    let push = json!({
+        "events": {
+            "per": "site", "socket": { "ping-s": 15, "silence-s": 45 }, "rules": rules,
+            "each": { "path": "/list", "from": "" },
+            "ways": [{
+                "session": "main", "path": "/wss/{site}/{each}",
+                "apply": [{ "to": { "header": "X-Token" }, "value": "t" }]
+            }]
+        },
+        "tasks": {
+            "watch": { "every-ms": 1000, "items": "/data", "key": "/id", "of": ["/status"] }, "rules": rules,
+            "ways": [{ "session": "main", "path": "/tasks" }]
+        },
+        "webhook": {
+            "hook": { "proof": { "scheme": "token", "at": { "json": "/secret" } }, "quiet-s": 3600 }, "rules": rules
+        }
+    });
+    manifest.push = serde_json::from_value(push).unwrap();
+    let lines = in_words(&manifest);
+    assert_eq!(
+        lines.iter().filter(|line| line.starts_with("channel")).collect::<Vec<_>>(),
+        [
+            "channel 'events' lists its objects: GET /list; reads",
+            "channel 'events' keeps a WebSocket open: GET /wss/{site}/{each} in session 'main', for each site; reads",
+            "channel 'events' is sent in the header 'X-Token'",
+            "channel 'events' has read again: client, device",
+            "channel 'tasks' asks every 1000 ms: GET /tasks in session 'main'; reads",
+            "channel 'tasks' has read again: client, device",
+            "channel 'webhook' is called by the controller, which proves itself by its secret at '/secret' of the body",
+            "channel 'webhook' has read again: client, device",
+        ]
+    );
+}

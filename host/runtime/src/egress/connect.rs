@@ -15,6 +15,8 @@ use super::tls;
 use crate::api::Target;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which a quiet connection is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(30);
 const POOLS_MAX: usize = 512;
 
@@ -142,6 +144,7 @@ pub(super) fn client(
         .http1_only()
         .dns_resolver(Arc::new(Pinned(addresses.to_vec())))
         .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_keepalive(KEEPALIVE)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(4)
         .build()

@@ -30,6 +30,7 @@ pub(crate) mod own;
 mod path;
 pub(crate) mod phase;
 mod planned;
+pub(crate) mod push;
 pub(crate) mod references;
 pub(crate) mod request;
 pub(crate) mod scrub;
@@ -102,6 +103,7 @@ pub(crate) struct Egress {
     sessions: session::Sessions,
     lanes: lanes::Lanes,
     rooms: held::Rooms,
+    channels: Arc<push::places::Places>,
     pub(crate) apart: Arc<Apart>,
     pub(crate) witness: OnceLock<Arc<dyn Witness>>,
 }
@@ -113,6 +115,10 @@ impl Egress {
 
     pub(crate) fn forget_write_session(&self, controller: ControllerId) {
         self.sessions.forget_writes(controller);
+    }
+
+    pub(crate) fn channels_open(&self) -> push::ChannelsOpen {
+        self.channels.counts()
     }
 
     /// An account for one call.
@@ -129,6 +135,7 @@ impl Egress {
             sessions: session::Sessions::default(),
             lanes: lanes::Lanes::default(),
             rooms: held::Rooms::default(),
+            channels: Arc::default(),
             apart,
             witness: OnceLock::new(),
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use heddle_core::Timestamp;
 use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
-use heddle_marketplace::manifest::{ApplyTo, Renewal, Session};
+use heddle_marketplace::manifest::{Apply, ApplyTo, Renewal, Session};
 use serde_json::Value;
 
 use super::lifetime::Times;
@@ -84,6 +84,16 @@ impl Live {
 
     /// The request with the session in it.
     pub(in crate::egress) fn apply(&self, request: &Request, declared: &Session) -> Result<Outgoing, Fault> {
+        self.apply_as(request, declared, &declared.apply)
+    }
+
+    /// The request with the session in it, in these places.
+    pub(in crate::egress) fn apply_as(
+        &self,
+        request: &Request,
+        declared: &Session,
+        places: &[Apply],
+    ) -> Result<Outgoing, Fault> {
         let mut outgoing = Outgoing::of(request);
         let captures = self.captures();
         let values = template::Values {
@@ -91,7 +101,7 @@ impl Live {
             captures: &captures.values,
             settings: &self.settings,
         };
-        for apply in &declared.apply {
+        for apply in places {
             if !apply.methods.is_empty()
                 && !apply.methods.iter().any(|method| method == request.method.as_str())
             {

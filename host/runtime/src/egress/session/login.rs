@@ -56,7 +56,11 @@ impl Outbound {
         }
         let now = self.egress.clock.now();
         let hidden = self.facts.hidden(&credential);
-        let live = login.live(declared, (credential.fields, hidden), self.target.settings.clone(), now);
+        let channels = self.facts.manifest.push.values();
+        let ways = channels.flat_map(|channel| &channel.ways).filter(|way| way.session == name);
+        let carried: Vec<&Apply> = declared.apply.iter().chain(ways.flat_map(|way| &way.apply)).collect();
+        let live =
+            login.live(declared, &carried, (credential.fields, hidden), self.target.settings.clone(), now);
         for (capture, reason) in &live.withheld {
             tracing::warn!(
                 component = self.facts.manifest.id,
@@ -212,7 +216,7 @@ fn steps_for<'s>(
     Ok(steps)
 }
 
-fn when_holds(when: &When, credential: &[(String, Secret)], settings: &Value) -> bool {
+pub(in crate::egress) fn when_holds(when: &When, credential: &[(String, Secret)], settings: &Value) -> bool {
     let secret = when.secret.as_ref().is_none_or(|wanted| credential.iter().any(|(name, _)| name == wanted));
     let setting = when.setting.as_ref().is_none_or(|name| {
         let found = settings.get(name).filter(|value| !value.is_null());
@@ -278,6 +282,7 @@ impl Login {
     fn live(
         self,
         declared: &Session,
+        carried: &[&Apply],
         (mut credential, secrets): (Vec<(String, Secret)>, Vec<Secret>),
         settings: Value,
         now: Timestamp,
@@ -295,7 +300,7 @@ impl Login {
             }
         }
         // Only what each request carries of it is kept.
-        credential.retain(|(name, _)| declared.apply.iter().any(|apply| names_secret(apply, name)));
+        credential.retain(|(name, _)| carried.iter().any(|apply| names_secret(apply, name)));
         Live {
             times: Times::from(now, now, declared, self.life),
             captures: Arc::new(Mutex::new(Captures::of(self.captures))),

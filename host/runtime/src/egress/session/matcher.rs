@@ -35,7 +35,7 @@ pub(in crate::egress) fn expired(
 }
 
 /// Whether all conditions hold; of a batch, one element is enough.
-pub(super) fn fits(matcher: &Matcher, answer: &Answer, body: Option<&Value>) -> bool {
+pub(in crate::egress) fn fits(matcher: &Matcher, answer: &Answer, body: Option<&Value>) -> bool {
     if !fits_shell(matcher, answer) {
         return false;
     }
@@ -48,7 +48,7 @@ pub(super) fn fits(matcher: &Matcher, answer: &Answer, body: Option<&Value>) -> 
 }
 
 /// The body as JSON; `None` where it is none, or larger than a login's answer can sensibly be.
-pub(super) fn json(answer: &Answer) -> Option<Value> {
+pub(in crate::egress) fn json(answer: &Answer) -> Option<Value> {
     JsonRoom::default().take(&answer.body).ok()?;
     serde_json::from_slice(&answer.body).ok()
 }

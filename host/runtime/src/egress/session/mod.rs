@@ -21,7 +21,8 @@ use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{ControllerId, CredentialId, Timestamp};
 use heddle_marketplace::manifest::{Manifest, Session};
 pub(super) use live::Live;
-pub(super) use matcher::{Expiry, expired};
+pub(super) use login::when_holds;
+pub(super) use matcher::{Expiry, expired, fits, json};
 pub(super) use places::replacing;
 use tokio::sync::OwnedMutexGuard;
 
