@@ -88,6 +88,7 @@ async fn seed(app: &App, (org, site, credential): (OrgId, SiteId, CredentialId))
             settings: json!({}),
             sync_interval_secs: 3_600,
             next_sync_at: None,
+            push_enabled: true,
             now: app.clock.now(),
         };
         let controller = controllers::insert(&mut tx, &new).await.expect("a controller can be written").id;

@@ -9,6 +9,7 @@ mod hostile;
 mod labels;
 mod levels;
 mod maintenance;
+mod push;
 
 use heddle_core::{Role, SiteId, SiteLevel};
 use heddle_store::grants::{self, NewGrant};

@@ -18,6 +18,7 @@ const WITHOUT: &[(&str, &str)] = &[
         "plugins",
         "what is installed is of the whole service, and the walk would need a package: tests/plugins",
     ),
+    ("push", "has channels of the controllers that inventory makes: tests/inventory/hooks.rs"),
     ("intent", "a document shows what other features have"),
     ("marketplace", "what is offered is of a registry, which the walk would have to make: tests/marketplace"),
     ("access_control", "every operation answers 501"),

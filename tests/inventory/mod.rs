@@ -3,7 +3,9 @@
 mod bounds;
 mod changes;
 mod due;
+mod hooks;
 mod lists;
+mod push;
 mod restart;
 mod site_devices;
 mod sites;
@@ -19,7 +21,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use crate::staging::scripted::lay_package;
+use crate::staging::scripted::{lay_package, lay_package_with};
 use crate::support::{Api, Database, Options, Server};
 
 /// What the device says.
@@ -35,6 +37,10 @@ pub(crate) struct Script {
     devices: BTreeMap<&'static str, Value>,
     /// Sites whose devices cannot be listed.
     broken: BTreeSet<&'static str>,
+    /// Sites whose devices are not listed in time.
+    slow: BTreeSet<&'static str>,
+    /// Sites whose devices are not all listed, for want of rights.
+    limited: BTreeSet<&'static str>,
     /// A site whose devices are not listed before this is emptied.
     held: Option<&'static str>,
     /// Lists that do not answer until they are taken out of here.
@@ -66,7 +72,11 @@ async fn sites(State(script): State<Shared>, Query(query): Query<BTreeMap<String
     if script.broken.contains(site) {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    Json(json!({ "devices": script.devices.get(site) })).into_response()
+    if script.slow.contains(site) {
+        return StatusCode::GATEWAY_TIMEOUT.into_response();
+    }
+    let limited = script.limited.contains(site);
+    Json(json!({ "devices": script.devices.get(site), "limited": limited })).into_response()
 }
 
 async fn model(
@@ -137,6 +147,11 @@ impl Device {
     /// Answers this page of a list, by site and cursor.
     pub(crate) fn tell_page(&self, kind: &str, (site, cursor): (&str, &str), page: Value) {
         self.script().pages.insert((kind.to_owned(), site.to_owned(), cursor.to_owned()), page);
+    }
+
+    /// Has the adapter declare more, for a server that starts later.
+    fn declare(&self, more: &Value) {
+        lay_package_with(self.packages.path(), "1.0.0", more);
     }
 
     pub(crate) fn options(&self) -> Options {

@@ -211,7 +211,15 @@ pub(super) struct Scripted {
 
 /// Puts a package of the scripted adapter into a folder.
 pub(crate) fn lay_package(folder: &Path, version: &str) {
+    lay_package_with(folder, version, &json!({}));
+}
+
+/// The same with more keys of the manifest.
+pub(crate) fn lay_package_with(folder: &Path, version: &str, more: &Value) {
     let mut manifest = package::manifest();
+    for (key, value) in more.as_object().expect("keys of a manifest") {
+        manifest[key] = value.clone();
+    }
     manifest["reads"] = json!([]);
     manifest["version"] = json!(version);
     let files = package::packed(&manifest, &package::hostile()).expect("the package is sound");

@@ -154,6 +154,8 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
         ("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8".to_owned()),
         ("COMPONENT_INSTANCES", "80".to_owned()),
         ("APPLY_SETTLE_MS", "400".to_owned()),
+        // A device that tells what changes is read when a test does not expect it: those about messages say that they want it.
+        ("PUSH_ENABLED", "false".to_owned()),
         // Tests are many clients behind one address: they say which, and are limited where it is tested.
         ("TRUSTED_PROXIES", "127.0.0.0/8".to_owned()),
         ("RATE_LIMIT_RPM", "1000000".to_owned()),

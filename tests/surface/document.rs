@@ -69,6 +69,7 @@ const PROOFS: &[&str] = &[
     "/auth/sso/ldap/authenticate",
     "/auth/sso/oidc/callback",
     "/auth/token",
+    "/controllers/{controller_id}/push/{channel}",
     "/oauth2/introspect",
     "/oauth2/login",
     "/oauth2/login/mfa",

@@ -14,6 +14,10 @@ const UNLIMITED_PUBLIC_WRITES: &[(&str, &str)] = &[
     ("/auth/sso/oidc/authorize", "only begins a sign-in; attempts are bounded"),
     ("/auth/sso/oidc/callback", "takes a state that only the browser that began has"),
     ("/auth/sso/saml/callback", "always 501"),
+    (
+        "/controllers/{controller_id}/push/{channel}",
+        "is proved by a secret with 256 random bits, and has a limit within",
+    ),
     ("/oauth2/authorize", "needs a session of the service's own pages"),
     ("/oauth2/token", "takes secrets and codes with 256 random bits"),
     ("/oauth2/revoke", "takes secrets and tokens with 256 random bits"),

@@ -25,7 +25,9 @@ impl<C: Controller> World<C> {
         (credential, settings): (Value, Value),
     ) -> Self {
         let device = Lab::builder(device).start().await;
-        let options = Options::default().serving(Adapters::Of(vec![vendor.to_owned()]));
+        // Channels use the same session, and would open it before the test looks.
+        let options =
+            Options::default().serving(Adapters::Of(vec![vendor.to_owned()])).with("PUSH_ENABLED", "false");
         let server = Server::start_with(database, options).await;
         let root = server.set_up().await;
         let credential = root.post("/credentials", &credential).await.expect_status(201).body;

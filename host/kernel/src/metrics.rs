@@ -333,7 +333,9 @@ impl Families<'_> {
         self.add(Gauge::new(name, help).expect(LITERAL))
     }
 
-    fn histogram(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    /// Declares histograms by these labels, with the upper ends of their buckets. A combination of the labels' values appears
+    /// with its first use.
+    pub fn histogram(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
         let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
         self.add(HistogramVec::new(options, labels).expect(LITERAL))
     }

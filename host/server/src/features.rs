@@ -32,7 +32,8 @@ pub const FEATURES: Features = Features::new(&[
     &heddle_kernel::logs::ServiceLog,
     &heddle_delivery::webhooks::Webhooks,
     &crate::access_control::AccessControl,
-    &heddle_inventory::sync::Readings,
+    &heddle_readings::Readings,
+    &heddle_push::Push,
     &crate::reserved::Reserved,
 ]);
 

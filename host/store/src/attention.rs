@@ -56,6 +56,31 @@ pub async fn silent_controllers(tx: &mut Tx, before: Timestamp) -> Result<(Vec<S
         .await
 }
 
+/// A row of `controller` whose channels are wanted and do not tell what changes.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct PollingController {
+    pub id: ControllerId,
+    pub name: String,
+    pub push_reason: Option<String>,
+}
+
+/// Controllers with channels that are wanted: how many there are.
+pub async fn pushing_controllers(tx: &mut Tx) -> Result<i64> {
+    with_channels().count(tx).await
+}
+
+/// Those of them that are read at their interval only: the first ten, and how many there are.
+pub async fn polling_controllers(tx: &mut Tx) -> Result<(Vec<PollingController>, i64)> {
+    with_channels().and("c.push_state = 'polling'").slice(tx, "c.created_at, c.id", SHOWN, 0).await
+}
+
+fn with_channels() -> Select {
+    Select::new("SELECT c.id, c.name, c.push_reason", "FROM controller c")
+        .and(OF_ORGANIZATION)
+        .and("c.deleted_at IS NULL")
+        .and("c.push_enabled AND c.push_state IS NOT NULL")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +104,16 @@ mod tests {
             assert_eq!((controllers[0].id, controllers[0].last_sync_at, count), (world.controller, None, 1));
             let early = world.clock.now() - chrono::TimeDelta::hours(1);
             assert_eq!(silent_controllers(&mut tx, early).await.unwrap().1, 0);
+            tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE controller SET push_state = 'polling', push_reason = 'status 404'").await;
+            let mut tx = db.read().await.unwrap();
+            let (polling, count) = polling_controllers(&mut tx).await.unwrap();
+            assert_eq!((polling[0].id, polling[0].push_reason.as_deref(), count), (world.controller, Some("status 404"), 1));
+            assert_eq!(pushing_controllers(&mut tx).await.unwrap(), 1);
+            tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE controller SET revision = revision + 1, push_enabled = FALSE").await;
+            let mut tx = db.read().await.unwrap();
+            assert_eq!((polling_controllers(&mut tx).await.unwrap().1, pushing_controllers(&mut tx).await.unwrap()), (0, 0));
             tx.rollback().await.unwrap();
             tamper(&db, "UPDATE organization SET revision = revision + 1, deleted_at = created_at").await;
             let mut tx = db.read().await.unwrap();

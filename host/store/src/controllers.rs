@@ -7,12 +7,14 @@ pub mod syncs;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;
 use heddle_core::organization_settings::OrganizationSettings;
+use heddle_core::push::PushState;
 use heddle_core::release::ReleaseState;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
+pub(crate) use reading::claim_by;
 pub use reading::{
-    Except, Held, SyncResult, abandoned, claim, due, hold, is_due, record_sync, release, release_all,
-    schedule_all_now, schedule_now,
+    Except, Held, SyncResult, abandoned, claim, due, hold, is_due, note_lists, record_part, record_sync,
+    release, release_all, schedule_all_now, schedule_now,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +25,7 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::model_objects;
 use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::push::{Push, PushView};
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
@@ -56,6 +59,12 @@ pub struct Controller {
     pub last_error: Option<String>,
     pub sync_interval_secs: i64,
     pub next_sync_at: Option<Timestamp>,
+    /// Whether the channels are used on which it tells that something changed.
+    pub push_enabled: bool,
+    /// Whether changes are told at once; null where the adapter has no channel for it.
+    #[sqlx(flatten)]
+    #[schemars(with = "Option<PushView<'static>>")]
+    pub push: Push,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
@@ -110,6 +119,7 @@ pub struct NewController {
     pub settings: Value,
     pub sync_interval_secs: i64,
     pub next_sync_at: Option<Timestamp>,
+    pub push_enabled: bool,
     pub now: Timestamp,
 }
 
@@ -123,6 +133,7 @@ pub struct ControllerUpdate {
     pub tls: Option<TlsPolicy>,
     pub settings: Option<Value>,
     pub sync_interval_secs: Option<i64>,
+    pub push_enabled: Option<bool>,
 }
 
 impl ControllerUpdate {
@@ -144,6 +155,7 @@ pub struct ControllerFilter {
     pub vendor: Option<String>,
     pub status: Option<DeviceStatus>,
     pub release_state: Option<ReleaseState>,
+    pub push_state: Option<PushState>,
     /// Part of the name or the address.
     pub search: Option<String>,
 }
@@ -157,7 +169,8 @@ impl Object for Controller {
         "controller.id, controller.revision, controller.org_id, controller.site_id, controller.credential_id, controller.name,
         controller.vendor, controller.url, controller.tls, controller.settings, controller.status, controller.firmware,
         controller.product, controller.release_state, controller.allowed_release, controller.last_sync_at, controller.last_error, controller.sync_interval_secs,
-        controller.next_sync_at, controller.created_at, controller.updated_at, controller.deleted_at",
+        controller.next_sync_at, controller.push_enabled, controller.push_state, controller.push_since, controller.push_reason,
+        controller.created_at, controller.updated_at, controller.deleted_at",
         org: "org_id",
         site: "site_id"
     );
@@ -220,8 +233,8 @@ macro_rules! from_target {
 pub(crate) use from_target;
 pub(crate) use select_target;
 
-const SELECT_TARGET: &str = select_target!();
-const FROM_TARGET: &str = from_target!();
+pub(crate) const SELECT_TARGET: &str = select_target!();
+pub(crate) const FROM_TARGET: &str = from_target!();
 
 /// Writes the controller with the status `unknown`, and returns it.
 /// The caller checks that the site and the credential belong to the organization.
@@ -238,6 +251,7 @@ pub async fn insert(tx: &mut Tx, new: &NewController) -> Result<Controller> {
         .with("status", DeviceStatus::Unknown.to_string())
         .with("sync_interval_secs", new.sync_interval_secs)
         .or_null("next_sync_at", new.next_sync_at)
+        .with("push_enabled", new.push_enabled)
         .with("sync_requested", false);
     object::insert(tx, new.id, columns, new.now).await
 }
@@ -298,6 +312,7 @@ pub async fn list(
             "controller.release_state = ?",
             filter.release_state.map(|state| Bind::Text(state.to_string())),
         )
+        .and_some("controller.push_state = ?", filter.push_state.map(|state| Bind::Text(state.to_string())))
         .search(&["controller.name", "controller.url"], filter.search.as_deref())
         .page(tx, page)
         .await
@@ -323,7 +338,8 @@ pub async fn update(
         .or_keep("credential_id", update.credential_id.map(|id| id.0))
         .or_keep("tls", update.tls.as_ref().map(|tls| json!(tls)))
         .or_keep("settings", update.settings.as_ref())
-        .or_keep("sync_interval_secs", update.sync_interval_secs);
+        .or_keep("sync_interval_secs", update.sync_interval_secs)
+        .or_keep("push_enabled", update.push_enabled);
     if update.is_reached_otherwise(current) {
         columns = columns
             .with("next_sync_at", now)

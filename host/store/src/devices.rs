@@ -5,7 +5,7 @@
 
 mod labels;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::device::DeviceState;
@@ -137,9 +137,32 @@ impl Seen<'_> {
         each
     }
 
-    /// Whether the lists would have the device if it were still there.
-    fn would_list(&self, device: &Device) -> bool {
-        device.site_ref.as_ref().is_none_or(|site_ref| !self.unread.contains(site_ref))
+    /// The devices that complete lists would have if they were still there, those seen first coming first. One that is offline
+    /// is not missing.
+    fn missing<'d>(
+        &self,
+        stored: &HashMap<&str, &'d Device>,
+        listed: &HashMap<&str, (usize, &SeenDevice)>,
+    ) -> Vec<&'d Device> {
+        if self.complete != Completeness::Complete {
+            return Vec::new();
+        }
+        let is_missing = |device: &&Device| {
+            device.deleted_at.is_none()
+                && device.status != DeviceStatus::Offline
+                && !listed.contains_key(device.identity.as_str())
+                && !device.site_ref.as_ref().is_some_and(|site_ref| self.unread.contains(site_ref))
+        };
+        let mut missing: Vec<&Device> = stored.values().copied().filter(is_missing).collect();
+        missing.sort_by_key(|device| (device.first_seen_at, device.id));
+        missing
+    }
+}
+
+impl Device {
+    /// Whether it is there, and at one of these sites of the vendor's.
+    fn is_at(&self, sites: &BTreeSet<String>) -> bool {
+        self.deleted_at.is_none() && self.site_ref.as_ref().is_some_and(|site_ref| sites.contains(site_ref))
     }
 }
 
@@ -223,18 +246,43 @@ pub async fn list(
         .await
 }
 
+/// What only a reading of all sites can say, of devices that a reading of some of them is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Open {
+    /// The sites that were read lack a device that is stored there: it may be at another one.
+    pub is_any_missing: bool,
+    /// A site lists a device as online that is stored at a site that was left out, and is not online there.
+    pub is_any_elsewhere: bool,
+}
+
 /// Records a reading: new devices are created, others updated, and with a
 /// complete list those that are missing go offline, except at sites that were not read.
 ///
 /// Gives one sighting per seen device, then one per device that went offline.
 pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<Vec<Sighting>> {
+    Ok(upsert_some(tx, seen, &BTreeSet::new(), clock).await?.0)
+}
+
+/// The same of a reading that left sites out which it could have read; gives also what it leaves open.
+///
+/// A device that is stored at a site that was left out stays as it is: it is where it is online, which the others cannot
+/// say of it. One that is missing stays as it is, too.
+pub async fn upsert_some(
+    tx: &mut Tx,
+    seen: &Seen<'_>,
+    left_out: &BTreeSet<String>,
+    clock: &Clock,
+) -> Result<(Vec<Sighting>, Open)> {
     let now = clock.now();
-    let stored: Vec<Device> = Select::new(Device::TABLE.select, Device::TABLE.from)
-        .and_bind("device.controller_id = ?", Bind::Id(seen.controller_id.0))
-        .all(tx, "device.first_seen_at, device.id", i64::from(DEVICES_MAX))
-        .await?;
+    let stored = stored_of(tx, seen, left_out).await?;
     let stored: HashMap<&str, &Device> = stored.iter().map(|d| (d.identity.as_str(), d)).collect();
-    let fresh = seen.each_once(&stored);
+    let mut open = Open::default();
+    let mut fresh = seen.each_once(&stored);
+    fresh.retain(|identity, (_, device)| {
+        let known = stored.get(identity).filter(|known| known.is_at(left_out));
+        open.is_any_elsewhere |= known.is_some_and(|known| is_online_only(device, known));
+        known.is_none()
+    });
     let mut in_order: Vec<(usize, &SeenDevice)> = fresh.values().copied().collect();
     in_order.sort_by_key(|(at, _)| *at);
 
@@ -261,18 +309,45 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
         set_by_id(tx, "UPDATE device SET last_seen_at = $1 WHERE id IN (", vec![Bind::Time(now)], ids)
             .await?;
     }
-    if seen.complete == Completeness::Complete {
-        let gone = |device: &&&Device| {
-            device.deleted_at.is_none()
-                && device.status != DeviceStatus::Offline
-                && !fresh.contains_key(device.identity.as_str())
-                && seen.would_list(device)
-        };
-        let mut missing: Vec<&Device> = stored.values().filter(gone).copied().collect();
-        missing.sort_by_key(|device| (device.first_seen_at, device.id));
+    let missing = seen.missing(&stored, &fresh);
+    if left_out.is_empty() {
         sightings.extend(mark_offline(tx, &missing, now).await?);
+    } else {
+        open.is_any_missing = !missing.is_empty();
     }
-    Ok(sightings)
+    Ok((sightings, open))
+}
+
+/// The stored devices that a reading is about. One that left sites out is about those at the sites that it read, those at no
+/// site, and those that it lists: a message about a small site does not load all devices of a large controller.
+async fn stored_of(tx: &mut Tx, seen: &Seen<'_>, left_out: &BTreeSet<String>) -> Result<Vec<Device>> {
+    let order = "device.first_seen_at, device.id";
+    let of_controller = || {
+        Select::new(Device::TABLE.select, Device::TABLE.from)
+            .and_bind("device.controller_id = ?", Bind::Id(seen.controller_id.0))
+    };
+    if left_out.is_empty() {
+        return of_controller().all(tx, order, i64::from(DEVICES_MAX)).await;
+    }
+    let read = seen.sites.keys().filter(|site_ref| !seen.unread.contains(*site_ref));
+    let mut stored: Vec<Device> = of_controller()
+        .and_null_or_in("device.site_ref", read.map(|site_ref| Bind::Text(site_ref.clone())))
+        .all(tx, order, i64::from(DEVICES_MAX))
+        .await?;
+    let known: HashSet<&str> = stored.iter().map(|device| device.identity.as_str()).collect();
+    let listed: BTreeSet<&str> = seen.devices.iter().map(|device| device.identity.as_str()).collect();
+    let others: Vec<&str> = listed.into_iter().filter(|identity| !known.contains(identity)).collect();
+    for identities in others.chunks(ROWS_PER_STATEMENT) {
+        let identities = identities.iter().map(|identity| Bind::Text((*identity).to_owned()));
+        let select = of_controller().and_in("device.identity", identities);
+        stored.extend(select.all::<Device>(tx, order, i64::from(DEVICES_MAX)).await?);
+    }
+    Ok(stored)
+}
+
+/// Whether a device that is stored elsewhere is online at the site that lists it, and not there.
+fn is_online_only(listed: &SeenDevice, stored: &Device) -> bool {
+    listed.status == DeviceStatus::Online && stored.status != DeviceStatus::Online
 }
 
 /// Finds what is new about a device. A removed device comes back as a new one, under its old id and with what people

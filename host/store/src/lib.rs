@@ -46,6 +46,7 @@ pub mod password_resets;
 pub mod plugins;
 pub mod processes;
 pub mod publisher_keys;
+pub mod push;
 pub mod roles;
 pub mod runs;
 pub mod sagas;

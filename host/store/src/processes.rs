@@ -220,6 +220,7 @@ pub async fn seen(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
 pub async fn leave(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE change SET apply_owner = NULL WHERE apply_owner = $1").bind(id));
     affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(id));
+    crate::push::release_all(tx, id, now).await?;
     crate::webhooks::sending::release(tx, id, now).await?;
     affected!(
         tx,

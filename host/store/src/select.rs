@@ -462,6 +462,17 @@ impl Select {
     }
 }
 
+/// Behind a selection of one table within a statement that writes: locks its rows in their order. Two statements that lock in
+/// the same order never wait for each other. On `SQLite` a transaction that writes is alone anyway.
+pub(crate) fn lock(tx: &Tx) -> &'static str {
+    if matches!(tx, Tx::Postgres(_)) { " FOR NO KEY UPDATE" } else { "" }
+}
+
+/// As [`lock`], but leaves out rows that another transaction has locked.
+pub(crate) fn lock_free(tx: &Tx) -> &'static str {
+    if matches!(tx, Tx::Postgres(_)) { " FOR NO KEY UPDATE SKIP LOCKED" } else { "" }
+}
+
 /// One row more than the limit was read, to see whether there are more.
 fn walked<T>(mut items: Vec<T>, limit: i64, counted: i64) -> Walked<T> {
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -236,6 +236,7 @@ impl World {
             settings: json!({"b": 1, "a": 2}),
             sync_interval_secs: 60,
             next_sync_at: None,
+            push_enabled: true,
             now: self.clock.now(),
         }
     }

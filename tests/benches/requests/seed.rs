@@ -162,6 +162,7 @@ async fn add_controller(
         settings: json!({}),
         sync_interval_secs: 300,
         next_sync_at: None,
+        push_enabled: true,
         now: app.clock.now(),
     };
     controllers::insert(tx, &new).await.expect("a controller can be written").id

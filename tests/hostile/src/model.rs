@@ -17,19 +17,23 @@ pub(crate) fn sites(host: &dyn Host) -> Result<SitePage, Fault> {
     Ok(SitePage { items: sites.iter().map(site).collect(), next: None })
 }
 
-/// The devices of a site as `/read?site={site}` says: `{"devices": [{"identity", "status", "firmware"}]}`; one without that. A
-/// status of 500 is a fault.
+/// The devices of a site as `/read?site={site}` says: `{"devices": [{"identity", "status", "firmware"}]}`; one without that. With
+/// `{"limited": true}` the list lacks some. A status of 500 is a fault, and one of 504 a timeout.
 pub(crate) fn devices(host: &dyn Host, site: &str) -> Result<DevicePage, Fault> {
     let answer = host.send(Request::get(format!("/read?site={site}")), Auth::None)?;
     if answer.status == 500 {
         return Err(fault::generic("the list broke off"));
+    }
+    if answer.status == 504 {
+        return Err(fault::timeout("the site does not answer"));
     }
     let told: Value = answer.json().unwrap_or_default();
     let items = match told["devices"].as_array() {
         Some(devices) => devices.iter().map(device).collect(),
         None => vec![device(&json!({ "identity": format!("hostile-{site}") }))],
     };
-    Ok(DevicePage { items, next: None, complete: Completeness::Complete })
+    let complete = if told["limited"] == true { Completeness::RightsLimited } else { Completeness::Complete };
+    Ok(DevicePage { items, next: None, complete })
 }
 
 fn device(told: &Value) -> Device {

@@ -15,6 +15,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::page::Page;
+use heddle_core::push::PushState;
 use heddle_core::release::ReleaseState;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Role, SiteId, SiteLevel};
@@ -114,6 +115,8 @@ struct NewBody {
     /// From 10 to 86400; the service's default when absent.
     #[schemars(range(min = SYNC_SECS_MIN, max = SYNC_SECS_MAX))]
     sync_interval_secs: Option<u32>,
+    /// Whether the controller may tell that something changed; true when absent.
+    push_enabled: Option<bool>,
 }
 
 /// What to change; absent keeps. `tls` and `settings` are replaced as a whole.
@@ -140,6 +143,8 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(range(min = SYNC_SECS_MIN, max = SYNC_SECS_MAX))]
     sync_interval_secs: Option<u32>,
+    #[serde(default, deserialize_with = "given")]
+    push_enabled: Option<bool>,
 }
 
 list_query! {
@@ -150,6 +155,7 @@ list_query! {
         vendor: Option<String>,
         status: Option<DeviceStatus>,
         release_state: Option<ReleaseState>,
+        push_state: Option<PushState>,
     }
 }
 
@@ -219,6 +225,7 @@ impl Listed for Controllers {
             vendor: query.vendor,
             status: query.status,
             release_state: query.release_state,
+            push_state: query.push_state,
             search: asked.search,
         };
         Ok(controllers::list(tx, &caller.scope(), &filter, asked.order).await?)
@@ -337,6 +344,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
         settings,
         sync_interval_secs: i64::from(interval),
         next_sync_at: Some(now),
+        push_enabled: body.push_enabled.unwrap_or(true),
         now,
     };
     let controller = controllers::insert(&mut tx, &new).await?;
@@ -369,6 +377,7 @@ async fn update(
         tls: body.tls.map(|tls| check_tls(tls, &mut checks)),
         settings: body.settings.map(Value::Object),
         sync_interval_secs: body.sync_interval_secs.map(i64::from),
+        push_enabled: body.push_enabled,
     };
     checks.done()?;
     if let Some(settings) = &change.settings {
@@ -400,7 +409,7 @@ async fn update(
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
-        "sync_interval_secs": change.sync_interval_secs,
+        "sync_interval_secs": change.sync_interval_secs, "push_enabled": change.push_enabled,
     });
     let answer = resource::updated::<Controllers>(tx, &by, (current, updated), detail).await?;
     // A controller that is reached in another way is due.

@@ -18,7 +18,7 @@ heddle_core::events! { pub EVENTS {
 } }
 
 /// The event of one object, by what the events of its kind begin with.
-pub(crate) fn object_changed(prefix: &str) -> Option<EventType> {
+pub fn object_changed(prefix: &str) -> Option<EventType> {
     EVENTS.iter().copied().find(|event| event.as_str().strip_suffix(".object_changed") == Some(prefix))
 }
 

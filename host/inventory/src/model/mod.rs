@@ -1,8 +1,8 @@
 //! Objects in the words of the model, as the last readings of their controllers found them.
 //!
-//! Nothing here reaches a device. How objects are read is in [`crate::sync`].
+//! Nothing here reaches a device. The room `host/readings` reads objects.
 
-pub(crate) mod declarations;
+pub mod declarations;
 mod kinds;
 mod objects;
 mod readings;

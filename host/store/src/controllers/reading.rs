@@ -17,7 +17,7 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::object::Object as _;
 use crate::processes::gone_among;
-use crate::select::{Bind, Scope, Select, affected, bind_all};
+use crate::select::{Bind, Scope, Select, affected, bind_all, lock, lock_free};
 
 /// A controller whose reading is being recorded, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -28,6 +28,8 @@ pub struct Held {
     pub last_sync_at: Option<Timestamp>,
     pub release_state: ReleaseState,
     pub allowed_release: Option<String>,
+    /// Whether the last reading of all its sites listed all of its devices. Where not, no reading says that one is gone.
+    pub lists_all_devices: bool,
     next_sync_at: Option<Timestamp>,
     sync_requested: bool,
 }
@@ -68,6 +70,19 @@ pub struct Except {
     pub organizations: Vec<OrgId>,
 }
 
+impl Except {
+    /// What is looked for among controllers, without these.
+    pub(crate) fn of(&self, mut select: Select) -> Select {
+        for id in &self.controllers {
+            select = select.and_bind("c.id <> ?", Bind::Id(id.0));
+        }
+        for id in &self.organizations {
+            select = select.and_bind("c.org_id <> ?", Bind::Id(id.0));
+        }
+        select
+    }
+}
+
 /// Holds the controller's row until the transaction ends, to record a reading of it.
 ///
 /// `None` when it was removed, or has another address, credential or settings than the one that was read: the reading says
@@ -78,7 +93,8 @@ pub async fn hold(tx: &mut Tx, read: &ControllerTarget, owner: ProcessId) -> Res
         WHERE id = $1 AND deleted_at IS NULL AND url = $2 AND credential_id = $3 AND sync_owner = $4
             AND settings = $5
             AND org_id IN (SELECT id FROM organization WHERE deleted_at IS NULL)
-        RETURNING site_id, status, last_sync_at, release_state, allowed_release, next_sync_at, sync_requested")
+        RETURNING site_id, status, last_sync_at, release_state, allowed_release, lists_all_devices,
+            next_sync_at, sync_requested")
         .bind(read.id).bind(&read.url).bind(read.credential_id).bind(owner).bind(&read.settings)
         .fetch_optional(conn)
         .await)?)
@@ -117,6 +133,47 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
     Ok(is_changed)
 }
 
+/// Records how reading a part of it ended; true when the status is another one than before.
+///
+/// When it is read next, and what a user asked for, stay as they are; one that was never read as a whole becomes due. Of what
+/// is wrong it says something only where `is_told`: the sites that a part leaves out may be to blame for what is shown.
+pub async fn record_part(tx: &mut Tx, id: ControllerId, result: &SyncResult, is_told: bool) -> Result<bool> {
+    let is_changed = set_status(tx, id, result.status, result.now).await?;
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller
+        SET last_error = CASE WHEN $3 THEN $2 ELSE last_error END, firmware = COALESCE($4, firmware),
+            product = COALESCE($5, product), release_state = COALESCE($6, release_state), sync_owner = $7,
+            updated_at = $8,
+            next_sync_at = CASE WHEN $9 AND last_sync_at IS NULL THEN $8 ELSE next_sync_at END
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(result.error.as_ref())
+        .bind(is_told || is_changed)
+        .bind(result.firmware.as_ref())
+        .bind(result.product.as_ref())
+        .bind(result.release_state)
+        .bind(result.owner)
+        .bind(result.now)
+        .bind(result.is_read)
+    );
+    Ok(is_changed)
+}
+
+/// Notes whether a reading of all its sites listed all of its devices.
+pub async fn note_lists(tx: &mut Tx, id: ControllerId, lists_all_devices: bool) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE controller SET lists_all_devices = $2 WHERE id = $1 AND lists_all_devices <> $2")
+            .bind(id)
+            .bind(lists_all_devices)
+    );
+    Ok(())
+}
+
 async fn set_status(tx: &mut Tx, id: ControllerId, status: DeviceStatus, now: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,
@@ -140,17 +197,11 @@ pub async fn due(
     except: &Except,
     limit: u32,
 ) -> Result<Vec<ControllerTarget>> {
-    let mut select = Select::new(SELECT_TARGET, FROM_TARGET)
+    let select = Select::new(SELECT_TARGET, FROM_TARGET)
         .and_bind("(c.sync_owner IS NULL OR c.sync_owner = ?)", Bind::Id(owner.0))
         .and("c.deleted_at IS NULL")
         .and_bind("c.next_sync_at <= ?", Bind::Time(now));
-    for id in &except.controllers {
-        select = select.and_bind("c.id <> ?", Bind::Id(id.0));
-    }
-    for id in &except.organizations {
-        select = select.and_bind("c.org_id <> ?", Bind::Id(id.0));
-    }
-    select.all(tx, "c.next_sync_at, c.id", i64::from(limit)).await
+    except.of(select).all(tx, "c.next_sync_at, c.id", i64::from(limit)).await
 }
 
 /// Whether the time for a controller's next reading has come.
@@ -171,18 +222,33 @@ pub async fn claim(
     owner: ProcessId,
     now: Timestamp,
 ) -> Result<HashSet<ControllerId>> {
+    let free = "deleted_at IS NULL AND next_sync_at <= $2 AND (sync_owner IS NULL OR sync_owner = $1)";
+    let update = "UPDATE controller SET sync_owner = $1";
+    claim_by(tx, (update, free), vec![Bind::Id(owner.0), Bind::Time(now)], ids).await
+}
+
+/// Claims those of these controllers that are free; gives those that it claimed.
+///
+/// A controller whose row another transaction has locked is not claimed: waiting for it while others are locked could make
+/// two transactions wait for each other.
+pub(crate) async fn claim_by(
+    tx: &mut Tx,
+    (update, free): (&'static str, &'static str),
+    mut values: Vec<Bind>,
+    ids: &[ControllerId],
+) -> Result<HashSet<ControllerId>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
-    let places: Vec<String> = (3..ids.len() + 3).map(|at| format!("${at}")).collect();
+    let first = values.len() + 1;
+    let places: Vec<String> = (first..first + ids.len()).map(|at| format!("${at}")).collect();
     let sql = format!(
-        "UPDATE controller SET sync_owner = $1
-        WHERE deleted_at IS NULL AND next_sync_at <= $2 AND (sync_owner IS NULL OR sync_owner = $1)
-            AND id IN ({})
+        "{update} WHERE id IN (
+            SELECT id FROM controller WHERE {free} AND id IN ({}) ORDER BY id{})
         RETURNING id",
-        places.join(", ")
+        places.join(", "),
+        lock_free(tx)
     );
-    let mut values = vec![Bind::Id(owner.0), Bind::Time(now)];
     values.extend(ids.iter().map(|id| Bind::Id(id.0)));
     let claimed: Vec<ControllerId> = on!(tx, conn =>
         bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &values).fetch_all(conn).await)?;
@@ -204,7 +270,7 @@ pub async fn release(tx: &mut Tx, id: ControllerId, owner: ProcessId) -> Result<
 /// Returns the processes that took readings and are no longer alive.
 pub async fn abandoned(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
-        SELECT DISTINCT sync_owner FROM controller WHERE sync_owner IS NOT NULL")
+        SELECT DISTINCT sync_owner FROM controller WHERE sync_owner IS NOT NULL ORDER BY sync_owner")
         .fetch_all(conn)
         .await)?;
     gone_among(tx, me, owners).await
@@ -212,7 +278,12 @@ pub async fn abandoned(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
 
 /// Releases the orphaned readings of a process that is gone.
 pub async fn release_all(tx: &mut Tx, gone: ProcessId) -> Result<()> {
-    affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(gone));
+    let sql = format!(
+        "UPDATE controller SET sync_owner = NULL WHERE id IN (
+            SELECT id FROM controller WHERE sync_owner = $1 ORDER BY id{})",
+        lock(tx)
+    );
+    affected!(tx, sqlx::query(AssertSqlSafe(sql)).bind(gone));
     Ok(())
 }
 
@@ -241,8 +312,10 @@ pub async fn schedule_all_now(tx: &mut Tx, ids: &[ControllerId], now: Timestamp)
     }
     let places: Vec<String> = (2..ids.len() + 2).map(|at| format!("${at}")).collect();
     let sql = format!(
-        "UPDATE controller SET next_sync_at = $1, sync_requested = TRUE WHERE deleted_at IS NULL AND id IN ({})",
-        places.join(", ")
+        "UPDATE controller SET next_sync_at = $1, sync_requested = TRUE WHERE id IN (
+            SELECT id FROM controller WHERE deleted_at IS NULL AND id IN ({}) ORDER BY id{})",
+        places.join(", "),
+        lock(tx)
     );
     let mut values = vec![Bind::Time(now)];
     values.extend(ids.iter().map(|id| Bind::Id(id.0)));

@@ -76,6 +76,23 @@ on_both! {
         assert_eq!((found.last_sync_at, found.firmware.as_deref(), found.last_error.as_deref()), (Some(now), Some("2"), Some("no answer")));
     }
 
+    async fn a_part_moves_no_time_except_of_a_controller_that_was_never_read(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (now, id) = (world.clock.now(), world.controller);
+        let failed = SyncResult { is_read: false, ..online(now) };
+        record_part(&mut tx, id, &failed, true).await.unwrap();
+        assert_eq!(found(&mut tx, &world).await.next_sync_at, None);
+        record_part(&mut tx, id, &online(now), true).await.unwrap();
+        let first = found(&mut tx, &world).await;
+        assert_eq!((first.next_sync_at, first.last_sync_at), (Some(now), None), "all of it is read at once");
+        let whole = online(now);
+        record_sync(&mut tx, id, &whole).await.unwrap();
+        record_part(&mut tx, id, &online(now + TimeDelta::seconds(5)), true).await.unwrap();
+        let after = found(&mut tx, &world).await;
+        assert_eq!((after.next_sync_at, after.last_sync_at), (Some(whole.next_sync_at), Some(now)));
+    }
+
     async fn a_release_is_learned_judged_and_allowed(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();

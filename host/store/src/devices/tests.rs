@@ -61,6 +61,57 @@ on_both! {
         assert_eq!(told.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect::<Vec<_>>(), [("ap 1", Some(DeviceStatus::Offline))]);
     }
 
+    async fn some_sites_say_nothing_of_a_device_that_is_stored_at_another(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let at = |site: &str, status| SeenDevice { site: Some(site.to_owned()), status, ..seen("phone") };
+        let (on, off) = (DeviceStatus::Online, DeviceStatus::Offline);
+        let (left_out, unread) = (BTreeSet::from(["a".to_owned()]), HashSet::from(["a".to_owned()]));
+        let (missing, elsewhere) = (Open { is_any_missing: true, ..Open::default() }, Open { is_any_elsewhere: true, ..Open::default() });
+        let sites = HashMap::from(["a", "b"].map(|site| (site.to_owned(), world.site)));
+        for (stored, listed, open, why) in [
+            (at("a", on), vec![at("b", off)], Open::default(), "it is online where it is stored"),
+            (at("a", on), vec![at("b", on)], Open::default(), "it stays where it is stored"),
+            (at("a", off), vec![at("b", off)], Open::default(), "both say the same"),
+            (at("a", off), vec![at("b", on)], elsewhere, "it may have moved"),
+            (at("a", on), vec![], Open::default(), "site b never had it"),
+            (at("b", on), vec![], missing, "it may be at site a"),
+            (at("b", off), vec![], Open::default(), "it was gone before"),
+        ] {
+            let device = world.see(&mut tx, std::slice::from_ref(&stored)).await[0].device_id;
+            let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &listed, sites: &sites, unread: &unread, complete: Completeness::Complete };
+            assert_eq!(upsert_some(&mut tx, &reading, &left_out, &world.clock).await.unwrap(), (vec![], open), "{why}");
+            let found = Device::find(&mut tx, &world.scope(), device).await.unwrap().unwrap();
+            assert_eq!((found.site_ref, found.status), (stored.site, stored.status), "{why}");
+        }
+        let new = SeenDevice { site: Some("b".to_owned()), ..seen("new") };
+        let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: &[new], sites: &sites, unread: &unread, complete: Completeness::Complete };
+        assert_eq!(upsert_some(&mut tx, &reading, &left_out, &world.clock).await.unwrap().0.len(), 1);
+    }
+
+    async fn a_reading_of_some_sites_loads_no_devices_of_the_others(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let at = |site: &str, identity: String| SeenDevice { site: Some(site.to_owned()), ..seen(&identity) };
+        let mut all: Vec<SeenDevice> = (0..2_500).map(|n| at("a", format!("a{n:04}"))).collect();
+        all.extend([at("b", "b1".to_owned()), at("failed", "f1".to_owned()), seen("none")]);
+        world.see(&mut tx, &all).await;
+        let sites = HashMap::from(["a", "b", "failed"].map(|site| (site.to_owned(), world.site)));
+        let (left_out, unread) = (BTreeSet::from(["a".to_owned()]), HashSet::from(["a".to_owned(), "failed".to_owned()]));
+        let loaded = async |tx: &mut Tx, listed: &[SeenDevice], left_out: &BTreeSet<String>| {
+            let reading = Seen { org_id: world.org, site_id: world.site, controller_id: world.controller, devices: listed, sites: &sites, unread: &unread, complete: Completeness::Complete };
+            let stored = stored_of(tx, &reading, left_out).await.unwrap();
+            stored.into_iter().map(|device| device.identity).collect::<BTreeSet<_>>()
+        };
+        let set = |identities: &[&str]| identities.iter().map(|identity| (*identity).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(loaded(&mut tx, &[], &left_out).await, set(&["b1", "none"]));
+        let listed = [at("b", "b1".to_owned()), at("b", "a0007".to_owned()), at("b", "new".to_owned())];
+        assert_eq!(loaded(&mut tx, &listed, &left_out).await, set(&["b1", "none", "a0007"]), "one that may have moved");
+        let moved: Vec<SeenDevice> = (0..2_500).map(|n| at("b", format!("a{n:04}"))).collect();
+        assert_eq!(loaded(&mut tx, &moved, &left_out).await.len(), 2_502, "in several pieces");
+        assert_eq!(loaded(&mut tx, &[], &BTreeSet::new()).await.len(), 2_503, "a reading of all sites");
+    }
+
     async fn a_silent_controller_takes_its_own_device_along(db) {
         let world = World::new(&db, "one").await;
         let now = world.clock.now();

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use heddle_core::ControllerId;
 use heddle_core::release::ReleaseState;
+use heddle_core::storable::{VERSION_CHARS_MAX, is_whole};
 use heddle_kernel::checks::Checks;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
@@ -19,7 +20,6 @@ use serde_json::json;
 
 use super::{Place, changed, judge};
 use crate::controllers::Controllers;
-use crate::sync::{VERSION_CHARS_MAX, is_whole};
 
 /// The version that is allowed: the one that the controller runs.
 #[derive(Debug, Deserialize, JsonSchema)]

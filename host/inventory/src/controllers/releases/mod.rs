@@ -9,7 +9,7 @@ mod allow;
 use heddle_core::adapter::DeviceProfile;
 use heddle_core::event::NewEvent;
 use heddle_core::release::{ReleaseSpan, ReleaseState};
-use heddle_core::{ControllerId, OrgId, SiteId};
+use heddle_core::{ControllerId, OrgId, SiteId, storable};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::release::{self, Span, Tested};
@@ -25,7 +25,7 @@ use crate::adapters::call_for;
 
 /// What the adapter says of the product and the version that a controller runs; `allowed` is the version that a person
 /// allowed there.
-pub(crate) fn judge(
+pub fn judge(
     releases: &[Tested],
     product: Option<&str>,
     version: Option<&str>,
@@ -89,7 +89,7 @@ pub async fn learn(app: &App, request_id: &str, controller: &ControllerTarget) -
         return Ok(());
     }
     let DeviceProfile { product, version, .. } = adapter.check(&call_for(controller, request_id)?).await?;
-    let (product, version) = (crate::sync::line(&product), crate::sync::version(&version));
+    let (product, version) = (storable::line(&product), storable::version(&version));
     if controller.product.as_ref() == Some(&product) && controller.firmware.as_ref() == Some(&version) {
         return Ok(());
     }
@@ -133,14 +133,14 @@ pub(super) async fn tell_forgotten(
 
 /// Where a controller is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) org: OrgId,
-    pub(crate) site: SiteId,
-    pub(crate) controller: ControllerId,
+pub struct Place {
+    pub org: OrgId,
+    pub site: SiteId,
+    pub controller: ControllerId,
 }
 
 /// The event where changes are held back from now on, or are no longer.
-pub(crate) fn changed(
+pub fn changed(
     place: Place,
     version: &str,
     (before, after): (ReleaseState, ReleaseState),

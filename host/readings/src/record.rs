@@ -11,23 +11,25 @@ use heddle_core::device::DeviceState;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::fault::FaultKind;
 use heddle_core::release::ReleaseState;
-use heddle_core::{ControllerId, DeviceId, SiteId, Timestamp};
+use heddle_core::{ControllerId, DeviceId, ProcessId, SiteId, Timestamp, storable};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
 use heddle_store::controllers::syncs::{self, SyncEnd};
 use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
-use heddle_store::devices::{self, Novelty, Seen, Sighting};
+use heddle_store::devices::{self, Novelty, Open, Seen, Sighting};
+use heddle_store::push::wanted::{self, Row, Want};
 use heddle_store::{Tx, events, vendor_sites};
 use serde_json::{Value, json};
 
-use super::model::{self, Follows};
+use super::measures::Delays;
+use super::model::{self, Follows, Reach, is_refused};
 use super::reading::{Failed, Reading};
 use super::slots::Slot;
-use super::{Start, storable};
-use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
-use crate::controllers::releases::{self, Place};
-use crate::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
+use super::{Scope, Start, part};
+use heddle_inventory::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
+use heddle_inventory::controllers::releases::{self, Place};
+use heddle_inventory::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
 
 /// Where the controller is now.
 fn place_of(controller: &ControllerTarget, held: &Held) -> Place {
@@ -39,7 +41,7 @@ pub(super) async fn record(
     app: &SharedApp,
     controller: &ControllerTarget,
     mut reading: Reading,
-    start: Start,
+    (start, told): (Start, &[Row]),
     slot: &Slot,
 ) -> Result<Option<Follows>, Error> {
     let mut tx = app.db.write().await?;
@@ -59,12 +61,106 @@ pub(super) async fn record(
         complete: reading.complete,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
+    controllers::note_lists(&mut tx, place.controller, reading.lists_all()).await?;
     let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
     let is_requested = held.was_requested(start.at);
     let wanted = Follows { is_requested, devices_seen, error: reading.error.clone() };
-    let follows = model::follow(&mut tx, app, controller, wanted, slot).await?;
+    let follows = model::follow(&mut tx, app, controller, (start.owner, wanted), slot).await?;
     let release_state = judged(app, controller, &held);
-    let result = SyncResult {
+    let owner = follows.as_ref().map(|_| start.owner);
+    let result = result_of(app, controller, &reading, (release_state, owner), start);
+    let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
+    let states = (held.release_state, release_state.unwrap_or(held.release_state));
+    let (mut news, changed) = news_of(place, has_status_changed, (&reading, states), &sightings);
+    let is_first = held.last_sync_at.is_none();
+    if changed > 0 || has_status_changed || is_first || is_requested {
+        news.push(synced_event(place, start, (devices_seen, changed)));
+    }
+    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    if follows.is_none() {
+        let end = SyncEnd { devices_seen, is_read: true, error: reading.error.as_deref(), now: result.now };
+        syncs::end(&mut tx, place.controller, &end).await?;
+    }
+    let told = wanted::settle(&mut tx, &of_devices(told), start.at).await?;
+    tx.commit().await?;
+    Delays::of(app).note(app, controller, &told);
+    Ok(follows)
+}
+
+/// Records the devices of the sites that messages ask for. Of the others nothing is known, and nothing is said.
+///
+/// What only a reading of all sites can say is asked for.
+pub(super) async fn record_part(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    mut reading: Reading,
+    start: Start,
+    told: &[Row],
+) -> Result<Reach, Error> {
+    let mut tx = app.db.write().await?;
+    let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
+        return Ok(Reach::Over);
+    };
+    let place = place_of(controller, &held);
+    let sites = record_sites(&mut tx, place.controller, &mut reading, app.clock.now()).await?;
+    let seen = Seen {
+        org_id: place.org,
+        site_id: place.site,
+        controller_id: place.controller,
+        devices: &reading.devices,
+        sites: &sites,
+        unread: &reading.unread,
+        complete: reading.complete,
+    };
+    let (sightings, open) = devices::upsert_some(&mut tx, &seen, &reading.left_out, &app.clock).await?;
+    if !reading.is_of_some() {
+        controllers::note_lists(&mut tx, place.controller, reading.lists_all()).await?;
+    }
+    let release_state = judged(app, controller, &held);
+    let result = result_of(app, controller, &reading, (release_state, Some(start.owner)), start);
+    let is_told = reading.error.is_some() || !reading.is_of_some();
+    let has_status_changed = controllers::record_part(&mut tx, place.controller, &result, is_told).await?;
+    let is_back = has_status_changed && reading.is_of_some();
+    if asks_for_all(open, held.lists_all_devices, is_back) {
+        let (kind, due_at) = (wanted::DEVICES.to_owned(), app.clock.now());
+        let all = Want { kind, site_ref: String::new(), due_at, told_at: due_at, again_at: None };
+        wanted::want(&mut tx, place.controller, &[all]).await?;
+    }
+    let states = (held.release_state, release_state.unwrap_or(held.release_state));
+    let (mut news, changed) = news_of(place, has_status_changed, (&reading, states), &sightings);
+    if changed > 0 {
+        let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
+        news.push(synced_event(place, start, (devices_seen, changed)));
+    }
+    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    let told = wanted::settle(&mut tx, &of_devices(told), start.at).await?;
+    tx.commit().await?;
+    Delays::of(app).note(app, controller, &told);
+    Ok(Reach::All)
+}
+
+/// Whether a reading of some sites leaves something to one of all sites.
+///
+/// A device that a list lacks may be at a site that was left out. Where the last reading of all sites could not see everything,
+/// the next one could not say it either. Of a controller that answers again, the devices at the other sites are unknown.
+fn asks_for_all(open: Open, lists_all_devices: bool, is_back: bool) -> bool {
+    is_back || open.is_any_elsewhere || open.is_any_missing && lists_all_devices
+}
+
+/// What messages ask for of devices.
+pub(super) fn of_devices(told: &[Row]) -> Vec<Row> {
+    told.iter().filter(|row| row.is_of_devices()).cloned().collect()
+}
+
+/// What is recorded of the controller itself where it was read.
+fn result_of(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    reading: &Reading,
+    (release_state, owner): (Option<ReleaseState>, Option<ProcessId>),
+    start: Start,
+) -> SyncResult {
+    SyncResult {
         status: DeviceStatus::Online,
         is_read: true,
         error: reading.error.clone(),
@@ -73,41 +169,42 @@ pub(super) async fn record(
         release_state,
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
-        owner: follows.as_ref().map(|_| start.owner),
+        owner,
         now: app.clock.now(),
-    };
-    let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
-    // The event of the controller comes first, as when it was lost: the events of its devices follow from it.
+    }
+}
+
+/// The events of a reading, and how many of its devices changed. That of the controller comes first, as when it was lost: the
+/// events of its devices follow from it.
+fn news_of(
+    place: Place,
+    has_status_changed: bool,
+    (reading, states): (&Reading, (ReleaseState, ReleaseState)),
+    sightings: &[Sighting],
+) -> (Vec<NewEvent>, usize) {
     let mut news: Vec<NewEvent> = Vec::new();
     if has_status_changed {
         news.push(status_event(place, DeviceStatus::Online, None));
     }
-    let states = (held.release_state, release_state.unwrap_or(held.release_state));
     news.extend(releases::changed(place, &reading.release.version, states));
     let mut changed = 0;
-    for sighting in &sightings {
+    for sighting in sightings {
         let of_device = sighting_events(place, sighting);
         changed += usize::from(!of_device.is_empty());
         news.extend(of_device);
     }
-    let is_first = held.last_sync_at.is_none();
-    if changed > 0 || has_status_changed || is_first || is_requested {
-        let payload = json!({
-            "controller_id": place.controller,
-            "site_id": place.site,
-            "devices_seen": devices_seen,
-            "devices_changed": changed,
-            "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
-        });
-        news.push(event(place, CONTROLLER_SYNCED, None, payload));
-    }
-    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
-    if follows.is_none() {
-        let end = SyncEnd { devices_seen, is_read: true, error: reading.error.as_deref(), now: result.now };
-        syncs::end(&mut tx, place.controller, &end).await?;
-    }
-    tx.commit().await?;
-    Ok(follows)
+    (news, changed)
+}
+
+fn synced_event(place: Place, start: Start, (seen, changed): (i64, usize)) -> NewEvent {
+    let payload = json!({
+        "controller_id": place.controller,
+        "site_id": place.site,
+        "devices_seen": seen,
+        "devices_changed": changed,
+        "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
+    });
+    event(place, CONTROLLER_SYNCED, None, payload)
 }
 
 /// What the adapter says of the release that was read; an adapter that is gone now says nothing.
@@ -139,17 +236,23 @@ async fn record_sites(
 /// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
 /// its own device is offline and the other devices are unknown, each with its event, in the same transaction.
 ///
-/// What it runs and the vendor's sites are recorded where it said them before.
+/// What it runs and the vendor's sites are recorded where it said them before. A reading of a part moves no time, and the
+/// controller stays this process's, whatever becomes of the reading.
+///
+/// Returns how the controller stands now; `None` where the reading says nothing of it.
 pub(super) async fn record_failure(
     app: &SharedApp,
     controller: &ControllerTarget,
     Failed { error, before }: &Failed,
-    start: Start,
-) -> Result<(), Error> {
+    (start, told): (Start, &[Row]),
+) -> Result<Option<DeviceStatus>, Error> {
     let message = public_message(error);
     let mut tx = app.db.write().await?;
     let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
-        return drop_reading(tx, controller, start).await;
+        if start.scope == Scope::Whole {
+            drop_reading(tx, controller, start).await?;
+        }
+        return Ok(None);
     };
     let place = place_of(controller, &held);
     if let Some(sites) = &before.sites {
@@ -158,6 +261,7 @@ pub(super) async fn record_failure(
     let status = status_after(error, held.status, held.last_sync_at.is_some());
     let release = before.release.as_ref();
     let release_state = release.and_then(|_| judged(app, controller, &held));
+    let is_part = start.scope == Scope::Part;
     let result = SyncResult {
         status,
         is_read: false,
@@ -167,11 +271,16 @@ pub(super) async fn record_failure(
         release_state,
         started_at: start.at,
         next_sync_at: next_sync(app, controller),
-        owner: None,
+        owner: is_part.then_some(start.owner),
         now: app.clock.now(),
     };
     let mut news: Vec<NewEvent> = Vec::new();
-    if controllers::record_sync(&mut tx, place.controller, &result).await? {
+    let has_status_changed = if is_part {
+        controllers::record_part(&mut tx, place.controller, &result, true).await?
+    } else {
+        controllers::record_sync(&mut tx, place.controller, &result).await?
+    };
+    if has_status_changed {
         news.push(status_event(place, status, Some(&message)));
         if status == DeviceStatus::Offline {
             let host = host_of(controller);
@@ -183,9 +292,35 @@ pub(super) async fn record_failure(
         news.extend(releases::changed(place, &release.version, (held.release_state, state)));
     }
     events::append_all(&mut tx, place.org, &news, &app.clock).await?;
-    let end = SyncEnd { devices_seen: 0, is_read: false, error: Some(&message), now: result.now };
-    syncs::end(&mut tx, place.controller, &end).await?;
+    if !is_part {
+        let end = SyncEnd { devices_seen: 0, is_read: false, error: Some(&message), now: result.now };
+        syncs::end(&mut tx, place.controller, &end).await?;
+    }
+    settle_failed(&mut tx, place.controller, (error, status), (start, told), result.now).await?;
     tx.commit().await?;
+    Ok(Some(status))
+}
+
+/// Removes what was asked for and could not be read: the interval goes on. A controller that took no call is asked again.
+///
+/// Of one that is offline nothing is read that was told before. What was told during the reading stays and waits a moment:
+/// its channel may have been opened again.
+async fn settle_failed(
+    tx: &mut Tx,
+    controller: ControllerId,
+    (error, status): (&Error, DeviceStatus),
+    (start, told): (Start, &[Row]),
+    now: Timestamp,
+) -> Result<(), Error> {
+    if matches!(error, Error::Adapter(error) if is_refused(error)) {
+        return Ok(());
+    }
+    if status == DeviceStatus::Offline {
+        wanted::settle(tx, told, start.at).await?;
+        wanted::postpone(tx, controller, now + part::REFUSED_WAIT).await?;
+    } else {
+        wanted::settle(tx, &of_devices(told), start.at).await?;
+    }
     Ok(())
 }
 
@@ -299,6 +434,17 @@ mod tests {
             assert_eq!(status_after(&error, DeviceStatus::Offline, true), DeviceStatus::Offline);
             assert_eq!(status_after(&error, DeviceStatus::Offline, false), DeviceStatus::Unknown);
         }
+    }
+
+    #[test]
+    fn a_part_leaves_to_all_sites_what_it_cannot_say() {
+        let nothing = Open::default();
+        assert!(!asks_for_all(nothing, true, false));
+        assert!(asks_for_all(nothing, false, true), "the other sites are unknown");
+        let missing = Open { is_any_missing: true, ..nothing };
+        assert!(asks_for_all(missing, true, false));
+        assert!(!asks_for_all(missing, false, false), "no list says where it is");
+        assert!(asks_for_all(Open { is_any_elsewhere: true, ..nothing }, false, false));
     }
 
     #[test]

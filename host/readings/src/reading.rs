@@ -2,12 +2,13 @@
 //!
 //! The devices of each of the vendor's sites are a list of their own. One that fails spoils no other.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use heddle_core::adapter::{Completeness, SeenDevice, VendorSite};
 use heddle_core::bounds::is_small;
 use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::storable;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_runtime::{Adapter, Call, CallError, LIGHT_BYTES};
@@ -15,8 +16,8 @@ use heddle_store::controllers::{ControllerTarget, syncs};
 use heddle_store::devices::DEVICES_MAX;
 use heddle_store::vendor_sites::{self, VENDOR_SITES_MAX};
 
-use super::storable;
-use crate::adapters::call_for;
+use super::{Scope, Start};
+use heddle_inventory::adapters::call_for;
 
 /// Most pages of a list of sites, or of the devices of one site; with more, the component would never end.
 const PAGES_MAX: usize = 1000;
@@ -46,13 +47,41 @@ pub(super) struct Reading {
     pub(super) error: Option<String>,
     pub(super) devices: Vec<SeenDevice>,
     pub(super) complete: Completeness,
+    /// Those of them that were not read because no message asked for them.
+    pub(super) left_out: BTreeSet<String>,
 }
+
+impl Reading {
+    /// Whether it lists all devices of the sites that it is of.
+    pub(super) fn lists_all(&self) -> bool {
+        self.complete == Completeness::Complete && self.error.is_none()
+    }
+
+    /// Whether it is of some sites only.
+    pub(super) fn is_of_some(&self) -> bool {
+        !self.left_out.is_empty()
+    }
+}
+
+/// Which sites are read; `None` reads all of them.
+pub(super) type Sites = Option<HashSet<String>>;
 
 /// Why there is no reading.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) error: Error,
     pub(super) before: Before,
+}
+
+impl Failed {
+    /// Logs it, with what the client is not told.
+    pub(super) fn log(&self, controller: &ControllerTarget) {
+        let error = &self.error;
+        tracing::warn!(
+            controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(error),
+            "controller {} cannot be read", controller.id
+        );
+    }
 }
 
 /// What a controller said before its reading failed.
@@ -64,20 +93,26 @@ pub(super) struct Before {
     pub(super) sites: Option<Vec<VendorSite>>,
 }
 
-pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Failed> {
+pub(super) async fn read(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    start: Start,
+    only: &Sites,
+) -> Result<Reading, Failed> {
     let mut before = Before::default();
-    let read = read_storable(app, controller, &mut before).await;
+    let read = read_storable(app, controller, (start, only), &mut before).await;
     read.map_err(|error| Failed { error, before })
 }
 
 async fn read_storable(
     app: &SharedApp,
     controller: &ControllerTarget,
+    asked: (Start, &Sites),
     before: &mut Before,
 ) -> Result<Reading, Error> {
     let took_too_long =
         || Error::from(Fault::new(FaultKind::Generic, "reading the controller took more than 2 minutes"));
-    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller, before))
+    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller, asked, before))
         .await
         .map_err(|_elapsed| took_too_long())??;
     let listed = reading.devices.len();
@@ -106,6 +141,7 @@ async fn note(app: &SharedApp, controller: &ControllerTarget, seen: usize) -> Re
 async fn read_all(
     app: &SharedApp,
     controller: &ControllerTarget,
+    (start, only): (Start, &Sites),
     before: &mut Before,
 ) -> Result<Reading, Error> {
     let adapter = app.adapter(&controller.vendor)?;
@@ -123,13 +159,19 @@ async fn read_all(
         sites,
         devices: Vec::new(),
         complete: Completeness::Complete,
+        left_out: BTreeSet::new(),
     };
-    let mut pages = Pages { app, controller, adapter, call, noted: Instant::now() };
+    let mut pages = Pages { app, controller, adapter, call, noted: Instant::now(), scope: start.scope };
     if reading.sites.is_empty() {
         pages.read(None, &mut reading).await?;
         return Ok(reading);
     }
     reading.unread = ignored_sites(app, controller).await?;
+    if let Some(only) = only {
+        let others = reading.sites.iter().map(|site| &site.id).filter(|id| !only.contains(*id));
+        reading.left_out = others.filter(|id| !reading.unread.contains(*id)).cloned().collect();
+        reading.unread.extend(reading.left_out.iter().cloned());
+    }
     let sites: Vec<VendorSite> =
         reading.sites.iter().filter(|site| !reading.unread.contains(&site.id)).cloned().collect();
     let mut failed = Vec::new();
@@ -141,10 +183,16 @@ async fn read_all(
     }
     let has_read_none = failed.len() == sites.len();
     reading.error = summary(&failed);
-    match failed.into_iter().next() {
-        Some(first) if has_read_none => Err(first.into()),
-        _ => Ok(reading),
+    match of_controller(failed, has_read_none, &reading) {
+        Some(fault) => Err(fault.into()),
+        None => Ok(reading),
     }
+}
+
+/// The fault of a controller no site of which could be read. Where sites were left out, the faults of the others say nothing of
+/// the controller: it answered, and one site may be slow for long.
+fn of_controller(failed: Vec<Fault>, has_read_none: bool, reading: &Reading) -> Option<Fault> {
+    failed.into_iter().next().filter(|_| has_read_none && !reading.is_of_some())
 }
 
 /// Returns what is told of the sites that could not be read; `None` where all were.
@@ -208,6 +256,7 @@ struct Pages<'a> {
     adapter: Adapter,
     call: Call,
     noted: Instant,
+    scope: Scope,
 }
 
 impl Pages<'_> {
@@ -244,7 +293,8 @@ impl Pages<'_> {
                 reading.complete = page.complete;
             }
             cursor = page.next;
-            if (cursor.is_some() || site.is_some()) && self.noted.elapsed() >= NOTE_INTERVAL {
+            let is_long = self.noted.elapsed() >= NOTE_INTERVAL && self.scope == Scope::Whole;
+            if (cursor.is_some() || site.is_some()) && is_long {
                 note(self.app, self.controller, reading.devices.len()).await?;
                 self.noted = Instant::now();
             }
@@ -266,6 +316,18 @@ mod tests {
         Fault::new(kind, "no")
     }
 
+    fn reading() -> Reading {
+        Reading {
+            release: Release { product: String::new(), version: String::new() },
+            sites: Vec::new(),
+            unread: HashSet::new(),
+            error: None,
+            devices: Vec::new(),
+            complete: Completeness::Complete,
+            left_out: BTreeSet::new(),
+        }
+    }
+
     #[test]
     fn a_fault_says_something_of_its_site_or_of_the_controller() {
         let site = VendorSite { id: "1".to_owned(), name: "Branch".to_owned() };
@@ -278,6 +340,26 @@ mod tests {
             of_site(fault(kind).into(), &site).unwrap_err();
         }
         of_site(CallError::Overload.into(), &site).unwrap_err();
+    }
+
+    #[test]
+    fn sites_that_are_told_of_do_not_make_their_controller_offline() {
+        let mut reading = reading();
+        let failed = || vec![fault(FaultKind::Timeout)];
+        assert!(of_controller(failed(), true, &reading).is_some());
+        assert!(of_controller(failed(), false, &reading).is_none());
+        reading.left_out.insert("b".to_owned());
+        assert!(of_controller(failed(), true, &reading).is_none(), "site b may answer");
+    }
+
+    #[test]
+    fn a_reading_in_which_sites_failed_does_not_list_all_devices() {
+        let mut reading = reading();
+        assert!(reading.lists_all());
+        reading.error = summary(&[fault(FaultKind::Timeout)]);
+        assert!(!reading.lists_all());
+        (reading.error, reading.complete) = (None, Completeness::RightsLimited);
+        assert!(!reading.lists_all());
     }
 
     #[test]

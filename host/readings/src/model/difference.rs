@@ -1,13 +1,11 @@
 //! What is new about an object of the model, and what events say of it. Pure.
 
-use heddle_core::redact;
 use heddle_core::{ControllerId, SiteId};
+use heddle_core::{redact, storable};
 use heddle_marketplace::model::ModelKind;
 use heddle_store::model_objects::ModelObjectId;
 use heddle_store::model_objects::record::{Known, Storable};
 use serde_json::{Map, Value, json};
-
-use crate::sync::storable;
 
 heddle_core::words! {
     /// What became of an object.

@@ -15,6 +15,7 @@ use heddle_marketplace::model::{self, ModelKind};
 use heddle_store::controllers::{self, ControllerTarget, Held};
 use heddle_store::model_objects::record::{self, Known, LOADED_MAX, List, ModelReadingId, Place};
 use heddle_store::model_readings::{self, Row};
+use heddle_store::push::wanted;
 use heddle_store::{Tx, events, vendor_sites};
 use serde_json::{Value, json};
 
@@ -22,7 +23,8 @@ use super::difference::{self, About, Counted};
 use super::list::{End, ListReading, Part};
 use super::plan::{OBJECTS_MAX, UNSEEN_DAYS};
 use super::sorted::Sorted;
-use crate::model::declarations::{CONTROLLER_INVENTORY_CHANGED, OBJECT_CHANGED, object_changed};
+use crate::measures::Delays;
+use heddle_inventory::model::declarations::{CONTROLLER_INVENTORY_CHANGED, OBJECT_CHANGED, object_changed};
 
 /// Most differences of a list in one reading that have an event each; more are told together.
 pub(super) const EVENTS_MAX: i64 = 200;
@@ -126,7 +128,10 @@ pub(super) async fn end(reading: &ListReading<'_>, end: &End) -> Result<bool, Er
     let gone = if end.is_whole() { i64::MAX } else { surplus(&mut tx, reading, end).await? };
     let told = remove_unseen(&mut tx, &list, kind, &mut state, (reading.id, gone)).await?;
     tell(&mut tx, app, (controller.org_id, site_id), &list, kind, &mut state, told).await?;
-    state.begun_at = Some(reading.begun_at);
+    // A list that was cut short comes first in the next reading.
+    if !end.was_cut_short {
+        state.begun_at = Some(reading.begun_at);
+    }
     if end.is_read {
         state.read_at = Some(app.clock.now());
     }
@@ -137,7 +142,12 @@ pub(super) async fn end(reading: &ListReading<'_>, end: &End) -> Result<bool, Er
     state.complete = if is_partial { Completeness::Partial } else { end.complete };
     state.error.clone_from(&end.error);
     model_readings::save(&mut tx, controller.id, &state).await?;
+    let told = if end.was_cut_short { &[] } else { reading.told };
+    let told = wanted::settle(&mut tx, told, reading.begun_at).await?;
     tx.commit().await?;
+    if end.is_read {
+        Delays::of(app).note(app, controller, &told);
+    }
     Ok(true)
 }
 

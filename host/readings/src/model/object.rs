@@ -2,14 +2,12 @@
 
 use heddle_core::adapter::ModelObject;
 use heddle_core::bounds::{cut, is_small};
-use heddle_core::redact;
+use heddle_core::{redact, storable};
 use heddle_marketplace::model::ModelKind;
 use heddle_store::model_objects::record::Storable;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-
-use crate::sync::storable;
 
 /// Most bytes of an object's fields and its native reference together.
 const OBJECT_BYTES_MAX: usize = 64 << 10;

@@ -1,22 +1,23 @@
 //! One list of the model: its pages as the adapter gives them, and how it ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heddle_core::adapter::{Completeness, ModelPage};
 use heddle_core::bounds::is_small;
 use heddle_core::fault::FaultKind;
-use heddle_core::{ProcessId, Timestamp};
+use heddle_core::{ProcessId, Timestamp, storable};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_marketplace::model::ModelKind;
 use heddle_runtime::{Adapter, Call, CallError, LIGHT_BYTES};
 use heddle_store::controllers::ControllerTarget;
 use heddle_store::model_objects::record::{List, ModelReadingId, PART_MAX, Storable};
+use heddle_store::push::wanted;
 
+use super::MODEL_LIMIT;
 use super::object::{self, Unfit};
 use super::plan::{Due, OBJECTS_MAX};
 use super::record;
-use crate::sync::storable;
 
 /// Most pages of one list; with more, the component would never end.
 const PAGES_MAX: usize = 1_000;
@@ -28,9 +29,10 @@ pub(super) enum After {
     Next,
     /// The component was stopped in this one.
     Stopped,
-    /// The reading is over: its time is, the controller is another's or reached in another way, takes no calls, or does
-    /// not answer.
+    /// The reading is over: its time is, the controller is another's or reached in another way, or does not answer.
     Nothing,
+    /// The same, because the controller takes no calls now.
+    Refused,
 }
 
 /// How far the list was read, and what was wrong with it.
@@ -43,6 +45,8 @@ pub(super) struct End {
     /// The first thing that was wrong.
     pub(super) error: Option<String>,
     pub(super) was_stopped: bool,
+    /// Whether the time of the reading was over before the list had most of it: what messages ask for stays asked for.
+    pub(super) was_cut_short: bool,
 }
 
 impl End {
@@ -70,6 +74,16 @@ pub(super) struct Part {
     pub(super) unfit: Vec<String>,
 }
 
+/// Whether a call was not made at all: nothing was learned of the controller.
+pub(crate) fn is_refused(error: &CallError) -> bool {
+    matches!(error, CallError::Suspended { .. } | CallError::Overload | CallError::Host(_))
+}
+
+/// Whether a list that ended with the time of the reading had less than most of it.
+fn is_cut_short(had: Duration) -> bool {
+    had < MODEL_LIMIT / 2
+}
+
 pub(super) struct ListReading<'a> {
     pub(super) app: &'a SharedApp,
     pub(super) controller: &'a ControllerTarget,
@@ -78,6 +92,10 @@ pub(super) struct ListReading<'a> {
     pub(super) site_ref: Option<&'a str>,
     pub(super) id: ModelReadingId,
     pub(super) begun_at: Timestamp,
+    /// Whether messages ask for the list.
+    is_told: bool,
+    /// What messages asked for that ends with it.
+    pub(super) told: &'a [wanted::Row],
     share: usize,
     /// How many objects it may have; [`record::room`] says so when it begins.
     pub(super) room: usize,
@@ -99,6 +117,7 @@ impl<'a> ListReading<'a> {
             left_out: 0,
             error: None,
             was_stopped: false,
+            was_cut_short: false,
         };
         Self {
             app,
@@ -108,6 +127,8 @@ impl<'a> ListReading<'a> {
             site_ref: due.site_ref.as_deref(),
             id: app.clock.new_id(),
             begun_at: app.clock.now(),
+            is_told: due.is_told,
+            told: &due.told,
             share: due.share,
             room: 0,
             listed: 0,
@@ -130,6 +151,7 @@ impl<'a> ListReading<'a> {
         call: &Call,
         until: Instant,
     ) -> Result<After, Error> {
+        let begun = Instant::now();
         self.room = record::room(self.app, &self.list(), self.share).await?;
         let mut cursor: Option<String> = None;
         let mut after = After::Next;
@@ -141,15 +163,14 @@ impl<'a> ListReading<'a> {
             let asked = adapter.list_model(call, self.kind.id, self.site_ref, cursor.as_deref());
             let Ok(answer) = tokio::time::timeout_at(until.into(), asked).await else {
                 self.fails("the list was not read to its end: reading the controller's objects took more than 2 minutes");
+                self.end.was_cut_short = self.is_told && is_cut_short(begun.elapsed());
                 after = After::Nothing;
                 break;
             };
             let next = match answer {
                 Ok(page) => page,
                 // Nothing was learned of the list: it is read with the next reading.
-                Err(CallError::Suspended { .. } | CallError::Overload | CallError::Host(_)) => {
-                    return Ok(After::Nothing);
-                }
+                Err(error) if is_refused(&error) => return Ok(After::Refused),
                 Err(error) => {
                     after = self.fault(error);
                     break;
@@ -251,5 +272,16 @@ impl<'a> ListReading<'a> {
             controller.id = %self.controller.id, error,
             "objects of kind '{}' of controller {} are not all read", self.kind.id, self.controller.id
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_began_late_is_asked_for_again() {
+        assert!(is_cut_short(Duration::from_secs(1)));
+        assert!(!is_cut_short(MODEL_LIMIT), "it is too long for any reading");
     }
 }

@@ -1,13 +1,14 @@
 //! Makes a device's data fit to be stored: a device may answer anything, and a database cannot store all of it.
 
-use heddle_core::adapter::{SeenDevice, VendorSite};
-use heddle_core::bounds::{FIELD_NAME_BYTES_MAX, cut, cut_to};
 use serde_json::{Map, Value};
+
+use crate::adapter::{SeenDevice, VendorSite};
+use crate::bounds::{FIELD_NAME_BYTES_MAX, cut, cut_to};
 
 /// Most characters of one line.
 const LINE_CHARS_MAX: usize = 200;
 /// Most characters of a version.
-pub(crate) const VERSION_CHARS_MAX: usize = LINE_CHARS_MAX;
+pub const VERSION_CHARS_MAX: usize = LINE_CHARS_MAX;
 const MESSAGE_CHARS_MAX: usize = 1000;
 const IDENTITY_BYTES_MAX: usize = 300;
 /// Most addresses of one device; more are left out.
@@ -23,7 +24,7 @@ const LEFT_OUT: &str = "…";
 
 /// Returns the device without what cannot be stored. `None` when its identity cannot be stored: a changed one could be
 /// another device's.
-pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
+pub fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
     if !is_identity(&seen.identity) {
         return None;
     }
@@ -42,7 +43,7 @@ pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
 }
 
 /// Cuts what one object says to what is stored of it, and marks it where something was left out.
-pub(super) fn values(values: &mut Value) {
+pub fn values(values: &mut Value) {
     let mut room = VALUES_BYTES_MAX;
     let has_room = bound(values, &mut room);
     drop_nul(values);
@@ -52,12 +53,12 @@ pub(super) fn values(values: &mut Value) {
 }
 
 /// Whether what names something can be stored. It is never changed: a changed one could be another's.
-pub(super) fn is_identity(text: &str) -> bool {
+pub fn is_identity(text: &str) -> bool {
     !text.is_empty() && text.len() <= IDENTITY_BYTES_MAX && !text.contains(char::is_control)
 }
 
 /// Returns the site with a name that can be stored. `None` when its id cannot be.
-pub(super) fn site(seen: VendorSite) -> Option<VendorSite> {
+pub fn site(seen: VendorSite) -> Option<VendorSite> {
     if !is_identity(&seen.id) {
         return None;
     }
@@ -118,12 +119,12 @@ fn keep(value: &mut Value, room: &mut usize, is_whole: &mut bool) -> bool {
 }
 
 /// Returns the text on one line, without control characters.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect()
 }
 
 /// Returns a version on one line. One that lost something ends with `…`: other versions may be stored as the same text.
-pub(crate) fn version(text: &str) -> String {
+pub fn version(text: &str) -> String {
     let text = text.trim();
     let kept = line(text);
     if kept == text {
@@ -133,17 +134,17 @@ pub(crate) fn version(text: &str) -> String {
 }
 
 /// Whether a stored version is all that the controller said.
-pub(crate) fn is_whole(version: &str) -> bool {
+pub fn is_whole(version: &str) -> bool {
     !version.ends_with(LEFT_OUT)
 }
 
 /// Does the same as [`line`], for a sentence.
-pub(super) fn message(text: &str) -> String {
+pub fn message(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
 /// Removes U+0000, the one character that JSON has and `PostgreSQL` has not, from values and names.
-pub(super) fn drop_nul(value: &mut Value) {
+pub fn drop_nul(value: &mut Value) {
     match value {
         Value::String(text) => text.retain(|c| c != '\0'),
         Value::Array(items) => items.iter_mut().for_each(drop_nul),
@@ -162,10 +163,10 @@ pub(super) fn drop_nul(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::adapter::DeviceStatus;
     use serde_json::json;
 
     use super::*;
+    use crate::adapter::DeviceStatus;
 
     fn seen(identity: &str) -> SeenDevice {
         SeenDevice {
