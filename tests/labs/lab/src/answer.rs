@@ -28,8 +28,17 @@ pub struct Answer {
     pub body: Vec<u8>,
     pub(crate) delay: Duration,
     pub(crate) delivery: Delivery,
-    /// The connection becomes this WebSocket of the controller.
-    pub(crate) socket: Option<u64>,
+    /// The answer stays open, as this one of the controller.
+    pub(crate) open: Option<Open>,
+}
+
+/// An answer that does not end, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// The connection becomes a WebSocket.
+    Socket(u64),
+    /// The body is a stream.
+    Stream(u64),
 }
 
 impl Answer {
@@ -42,7 +51,7 @@ impl Answer {
             body: Vec::new(),
             delay: Duration::ZERO,
             delivery: Delivery::Sent,
-            socket: None,
+            open: None,
         }
     }
 
@@ -50,7 +59,14 @@ impl Answer {
     ///
     /// A request that asks for no WebSocket gets 400 instead.
     pub fn web_socket(number: u64) -> Self {
-        Self { socket: Some(number), ..Self::status(101) }
+        Self { open: Some(Open::Socket(number)), ..Self::status(101) }
+    }
+
+    /// A body of the given content type that does not end: the controller knows it by this number, as a WebSocket, and its
+    /// texts are sent as they are. The number is none of an open WebSocket.
+    pub fn stream(number: u64, content_type: &str) -> Self {
+        Self { open: Some(Open::Stream(number)), ..Self::status(200) }
+            .with_header("content-type", content_type)
     }
 
     /// A body of the given content type.

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use crate::record::Record;
 use crate::shared::Shared;
 use crate::tls::Certificates;
-use crate::{Certificate, Clock, Context, Controller, Lab, control, server};
+use crate::{Certificate, Clock, Context, Controller, Lab, control, outbox, server};
 
 /// 2026-01-01: runs are repeatable, whatever the day.
 const EPOCH_SECS: u64 = 1_767_225_600;
@@ -120,6 +120,7 @@ impl<C: Controller> LabBuilder<C> {
         let shared = Shared::new(self.controller, context, certificates, self.body_bytes_max);
         let accept = server::serve(listener, shared.clone());
         let control = axum::serve(control_listener, control::routes(shared.clone()));
+        let sending = outbox::run(shared.clone());
         let tasks = vec![
             tokio::spawn(async move {
                 accept.await;
@@ -127,6 +128,9 @@ impl<C: Controller> LabBuilder<C> {
             tokio::spawn(async move {
                 // It ends only by being aborted.
                 let _ended = control.await;
+            }),
+            tokio::spawn(async move {
+                sending.await;
             }),
         ];
         Ok(Lab { shared, address, control_address, tasks })

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Answer, Context, Request};
+use crate::{Answer, Context, Outgoing, Request};
 
 /// A simulated controller: its state, and how it answers from it.
 ///
@@ -50,7 +50,7 @@ pub trait Controller: Send + 'static {
         &[]
     }
 
-    /// The texts that an open WebSocket sends now, oldest first; `None` closes it. Asked many times a second.
+    /// The texts that an open WebSocket or stream sends now, oldest first; `None` closes it. Asked many times a second.
     fn socket_texts(&mut self, _socket: u64, _context: &mut Context) -> Option<Vec<String>> {
         None
     }
@@ -58,8 +58,17 @@ pub trait Controller: Send + 'static {
     /// A text that a client sent over a WebSocket.
     fn socket_received(&mut self, _socket: u64, _text: &str, _context: &mut Context) {}
 
-    /// A WebSocket is closed, by whichever side.
+    /// A WebSocket or stream is closed, by whichever side.
     fn socket_closed(&mut self, _socket: u64) {}
+
+    /// The requests that the controller sends to others now, oldest first. Asked many times a second, while it is on the
+    /// network.
+    fn outgoing(&mut self, _context: &mut Context) -> Vec<Outgoing> {
+        Vec::new()
+    }
+
+    /// A request was sent: the status of the answer, `None` where there was none.
+    fn sent(&mut self, _request: &Outgoing, _status: Option<u16>, _context: &mut Context) {}
 
     /// The vendor's part of the control port. It is asked first; `None` leaves the order to the skeleton.
     fn control(&mut self, _request: &Request, _context: &mut Context) -> Option<Answer> {

@@ -2,7 +2,7 @@
 //!
 //! A simulator implements [`Controller`], which answers one request at a time from its state. [`Lab::builder`] starts
 //! it in the process of a test, [`Options`] and [`run`] as a program. The skeleton knows no vendor.
-#![expect(clippy::disallowed_methods, reason = "a test library: its two accept loops end with the Lab")]
+#![expect(clippy::disallowed_methods, reason = "a test library: its loops end with the Lab")]
 
 mod answer;
 mod builder;
@@ -15,6 +15,7 @@ mod faults;
 mod form;
 mod lab;
 mod options;
+mod outbox;
 mod record;
 mod request;
 mod respond;
@@ -22,6 +23,7 @@ mod schedule;
 mod server;
 mod shared;
 mod socket;
+mod streaming;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -36,6 +38,7 @@ pub use faults::Faults;
 pub use form::FormPart;
 pub use lab::Lab;
 pub use options::{Options, run};
+pub use outbox::Outgoing;
 pub use record::{Exchange, Record};
 pub use request::Request;
 pub use schedule::Schedule;

@@ -11,14 +11,14 @@ use hyper::ext::ReasonPhrase;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::answer::Delivery;
+use crate::answer::{Delivery, Open};
 use crate::faults::{Instead, Plan, Spoiled};
 use crate::form;
 use crate::record::shown;
 use crate::server::POLL;
 use crate::shared::{Locked, Shared};
 use crate::socket::Upgrades;
-use crate::{Answer, Context, Controller, Fault, Request, Then};
+use crate::{Answer, Context, Controller, Fault, Request, Then, streaming};
 
 /// Bytes over the limit that are still read, so that the refusal reaches the client.
 const READ_ON_BYTES: usize = 16 * 1024 * 1024;
@@ -75,16 +75,21 @@ pub(crate) async fn respond<C: Controller>(
     }
     let answer = switched(answer, &request);
     shared.lock().context().record.amend(number, |exchange| exchange.status = Some(answer.status));
-    if let Some(socket) = answer.socket {
+    if let Some(Open::Socket(socket)) = answer.open {
         // It fails only when the connection is gone.
         let _gone = upgrades.send((upgrade, socket));
     }
-    Ok(response(answer, cuts_body))
+    let open = answer.open.filter(|_| !cuts_body);
+    let mut response = response(answer, cuts_body);
+    if let Some(Open::Stream(number)) = open {
+        *response.body_mut() = streaming::body(shared, number);
+    }
+    Ok(response)
 }
 
 /// The answer with the headers of the switch to a WebSocket, where it is one.
 fn switched(answer: Answer, request: &Request) -> Answer {
-    if answer.socket.is_none() {
+    if !matches!(answer.open, Some(Open::Socket(_))) {
         return answer;
     }
     match request.header("sec-websocket-key") {

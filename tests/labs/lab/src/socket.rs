@@ -16,8 +16,8 @@ use crate::shared::Shared;
 /// Where a request leaves its connection when it becomes a WebSocket, with the controller's number of it.
 pub(crate) type Upgrades = mpsc::UnboundedSender<(OnUpgrade, u64)>;
 
-/// What the controller wants of a socket now.
-enum Wish {
+/// What the controller wants of a socket or stream now.
+pub(crate) enum Wish {
     Send(Vec<String>),
     Close,
     /// The controller is off the network.
@@ -83,7 +83,7 @@ async fn serve<C: Controller>(
     }
 }
 
-fn wish<C: Controller>(shared: &Shared<C>, number: u64) -> Wish {
+pub(crate) fn wish<C: Controller>(shared: &Shared<C>, number: u64) -> Wish {
     let mut locked = shared.lock();
     if !locked.is_reachable() {
         return Wish::Drop;

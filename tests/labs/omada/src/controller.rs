@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use heddle_lab::{Answer, Context, Controller, Request};
+use heddle_lab::{Answer, Context, Controller, Outgoing, Request};
 use serde_json::{Value, json};
 
 use crate::call::Call;
@@ -51,6 +51,8 @@ pub struct Omada {
     restarts: bool,
     /// When the latest calls of the Open API came.
     pub(crate) recent: VecDeque<u64>,
+    /// What it has to send.
+    pub(crate) outbox: Vec<Outgoing>,
     pub(crate) router: Router,
 }
 
@@ -82,6 +84,10 @@ impl Controller for Omada {
 
     fn edit(&mut self, edit: &Value, context: &mut Context) -> Result<Value, String> {
         self.edited(edit, context)
+    }
+
+    fn outgoing(&mut self, _context: &mut Context) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outbox)
     }
 
     fn refusal(&self, status: u16, _request: &Request) -> Answer {
@@ -116,6 +122,7 @@ impl Omada {
             now: 0,
             restarts: false,
             recent: VecDeque::new(),
+            outbox: Vec::new(),
             router: Router::new(),
         }
     }

@@ -8,12 +8,14 @@ use crate::controller::Omada;
 use crate::facts::Role;
 use crate::outcome::envelope;
 use crate::router::Match;
+use crate::store::GLOBAL;
 use crate::timeline::{CLIENTS, DEVICES, Event, PENDING};
 
 /// What an edit looks like, for the person who wrote another one.
 const FORM: &str = r#"an edit is {"method", "path", "body"} as either surface takes it,
 {"path", "row": {}} for a row of the list at the path, {"site", "device", "state": "down" or "up"},
-{"site", "client", "active"}, {"site", "pending": {}}, {"missing": []} or {"restart": true}"#;
+{"site", "client", "active"}, {"site", "pending": {}}, {"missing": []} or {"restart": true};
+"site" and "device" are an id and a MAC address, or a name"#;
 
 impl Omada {
     /// A call of either surface is carried out without credentials and limits; `{omadacId}` may stand in its
@@ -21,16 +23,18 @@ impl Omada {
     pub(crate) fn edited(&mut self, edit: &Value, _context: &mut Context) -> Result<Value, String> {
         let text = |name: &str| edit[name].as_str().map(str::to_owned);
         let site = text("site").unwrap_or_default();
+        let named = self.store.find(GLOBAL, "system.site", "name", &site);
+        let site = named.and_then(|site| site["siteId"].as_str()).unwrap_or(&site).to_owned();
         if let (Some(method), Some(path)) = (text("method"), text("path")) {
             return self.edited_by_call(&method, &path, &edit["body"]);
         }
         if let (Some(path), true) = (text("path"), edit["row"].is_object()) {
             return self.put_row(&path, &edit["row"]);
         }
-        if let (Some(mac), Some(state)) = (text("device"), text("state")) {
-            self.store
-                .find(&site, DEVICES, "mac", &mac)
-                .ok_or_else(|| format!("device '{mac}' does not exist"))?;
+        if let (Some(device), Some(state)) = (text("device"), text("state")) {
+            let found = ["mac", "name"].iter().find_map(|by| self.store.find(&site, DEVICES, by, &device));
+            let mac = found.and_then(|found| found["mac"].as_str()).map(str::to_owned);
+            let mac = mac.ok_or_else(|| format!("device '{device}' does not exist"))?;
             let event = if state == "down" { Event::Status(0) } else { Event::Booted };
             self.plan(&site, &mac, &[(0, event)]);
             self.settle();
@@ -42,6 +46,7 @@ impl Omada {
             let client = client.ok_or_else(|| format!("client '{mac}' does not exist"))?;
             client["active"] = json!(active);
             client[if active { "connectedAt" } else { "lastSeen" }] = json!(now);
+            self.log_client(&site, &mac, active);
             return Ok(Value::Null);
         }
         if edit["pending"].is_object() {

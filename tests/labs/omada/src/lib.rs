@@ -25,6 +25,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod webhook;
 
 pub use call::Release;
 pub use controller::Omada;

@@ -96,6 +96,7 @@ impl Omada {
                     if let Some(client) = self.store.find_mut(&due.site, CLIENTS, "mac", &due.mac) {
                         client["active"] = json!(true);
                         client["connectedAt"] = json!(started);
+                        self.log_client(&due.site, &due.mac, true);
                     }
                 }
                 event => self.move_device(&due.site, &due.mac, due.at, &event),
@@ -130,12 +131,25 @@ impl Omada {
     /// Writes a line to the events or alerts of a site.
     pub(crate) fn log(&mut self, site: &str, log: &str, module: &str, content: &str, at: u64) {
         let id = self.store.new_id();
-        let key = if log == EVENTS { "DEVICE_STATE" } else { "DEVICE_ALERT" };
+        let key = match (log, module) {
+            (EVENTS, "Client") => "CLIENT_STATE",
+            (EVENTS, _) => "DEVICE_STATE",
+            _ => "DEVICE_ALERT",
+        };
         let row = json!({
             "id": id, "key": key, "module": module, "content": content, "time": at, "level": "Warning",
             "resolved": false,
         });
         self.store.rows_mut(site, log).push(row);
+        self.tell(site, key, content);
+    }
+
+    /// Writes that a client came or left.
+    pub(crate) fn log_client(&mut self, site: &str, mac: &str, is_online: bool) {
+        let client = self.store.find(site, CLIENTS, "mac", mac);
+        let name = client.and_then(|client| client["name"].as_str()).unwrap_or(mac).to_owned();
+        let state = if is_online { "online" } else { "offline" };
+        self.log(site, EVENTS, "Client", &format!("[client:{name}:{mac}] is {state}."), self.now);
     }
 
     fn finish_backup(&mut self, site: &str) {

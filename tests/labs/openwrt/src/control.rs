@@ -63,11 +63,11 @@ pub(crate) fn answer(device: &mut Device, request: &Request, context: &mut Conte
             done
         }),
         ("POST", ["clients", mac, "leave"]) => {
-            device.away.insert(mac.to_ascii_lowercase());
+            device.leaves(mac);
             done
         }
         ("POST", ["clients", mac, "return"]) => {
-            device.away.remove(&mac.to_ascii_lowercase());
+            device.returns(mac);
             done
         }
         _ => return None,

@@ -9,6 +9,9 @@ use crate::fault::{Effect, Fault};
 
 impl Controller for Device {
     fn handle(&mut self, request: &Request, context: &mut Context) -> Answer {
+        if let Some(answer) = self.newer_form(request) {
+            return answer;
+        }
         match (request.path.as_str(), request.method.as_str()) {
             ("/ubus", "POST") => {}
             ("/ubus", "PUT") => return Answer::text(400, "Bad Request"),
@@ -43,6 +46,14 @@ impl Controller for Device {
 
     fn restart(&mut self, _context: &mut Context) {
         Device::restart(self, Restart::Reboot);
+    }
+
+    fn socket_texts(&mut self, socket: u64, _context: &mut Context) -> Option<Vec<String>> {
+        self.streams.take(socket, self.now)
+    }
+
+    fn socket_closed(&mut self, socket: u64) {
+        self.streams.close(socket);
     }
 
     fn control(&mut self, request: &Request, context: &mut Context) -> Option<Answer> {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::fault::Triggers;
 use crate::recorder::Recorder;
 use crate::session::{Sessions, User};
+use crate::subscribe::Streams;
 use crate::uci::{Change, Config, Configs, Pending, Staged, factory_configs};
 
 /// What the builder chose.
@@ -77,6 +78,10 @@ pub(crate) struct Device {
     pub(crate) broken: BTreeSet<String>,
     /// MACs, in lower case, of hosts that are not in the house.
     pub(crate) away: BTreeSet<String>,
+    /// Answers that tell what daemons notify.
+    pub(crate) streams: Streams,
+    /// The web server is too old for such answers.
+    pub(crate) lacks_streams: bool,
     pub(crate) release: String,
     /// The instant of the last [`Device::advance`].
     pub(crate) now: Instant,
@@ -109,6 +114,8 @@ impl Device {
             comments: BTreeMap::new(),
             broken: BTreeSet::new(),
             away: BTreeSet::new(),
+            streams: Streams::default(),
+            lacks_streams: false,
             now,
             started_at: now,
             booted_at: now,
@@ -130,7 +137,10 @@ impl Device {
             self.expire_sessions();
             match due {
                 Due::Rollback => self.roll_back_unconfirmed(),
-                Due::ReloadNetwork => self.is_address_lost = !holds_address(&self.configs),
+                Due::ReloadNetwork => {
+                    self.is_address_lost = !holds_address(&self.configs);
+                    self.notify_interfaces();
+                }
                 Due::Restart(restart) => self.restart(restart),
                 Due::Booted => {
                     self.is_booting = false;
@@ -180,6 +190,7 @@ impl Device {
     pub(crate) fn restart(&mut self, restart: Restart) {
         self.recorder.counters.reboots += 1;
         self.sessions.clear();
+        self.streams.clear();
         self.staged.clear();
         self.pending = None;
         self.schedule.clear();

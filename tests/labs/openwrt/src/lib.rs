@@ -19,6 +19,7 @@ mod recorder;
 mod router;
 mod session;
 mod status;
+mod subscribe;
 #[cfg(test)]
 mod tests;
 mod uci;

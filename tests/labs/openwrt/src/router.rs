@@ -153,12 +153,27 @@ impl Router {
 
     /// The host with this MAC leaves the house: no lease, no hint, no station.
     pub fn client_leaves(&self, mac: &str) {
-        self.device().away.insert(mac.to_ascii_lowercase());
+        self.device().leaves(mac);
     }
 
     /// The host is back.
     pub fn client_returns(&self, mac: &str) {
-        self.device().away.remove(&mac.to_ascii_lowercase());
+        self.device().returns(mac);
+    }
+
+    /// From now on the web server has answers that tell what daemons notify, or lacks them; those that are open stay.
+    pub fn lack_streams(&self, lacks: bool) {
+        self.device().lacks_streams = lacks;
+    }
+
+    /// How many answers that tell what daemons notify are open.
+    pub fn streams(&self) -> usize {
+        self.device().streams.len()
+    }
+
+    /// Closes every connection; new ones are served.
+    pub fn close_connections(&self) {
+        self.0.close_connections();
     }
 
     /// Lays a file on the router, such as `/tmp/firmware.bin`.

@@ -93,20 +93,9 @@ pub(crate) fn edit(cluster: &mut Cluster, order: &Value) -> Result<Value, String
             let edit = Edit { changes: values, removed: named("delete"), ..Edit::default() };
             cluster.configure(vmid, edit).map_err(|failure| failure.reason)?;
         }
-        "guest_power" => {
+        "guest_power" | "guest_lock" | "guest_unresponsive" => {
             known(cluster)?;
-            if order["on"] == true { cluster.power_on(vmid) } else { cluster.power_off(vmid) }
-        }
-        "guest_lock" => {
-            known(cluster)?;
-            match order["lock"].as_str() {
-                Some(lock) => cluster.lock(vmid, lock),
-                None => cluster.unlock(vmid),
-            }
-        }
-        "guest_unresponsive" => {
-            let guest = cluster.guests.get_mut(&vmid).ok_or(format!("no guest {vmid}"))?;
-            guest.is_unresponsive = order["unresponsive"] == true;
+            return edit_guest(cluster, vmid, order);
         }
         "guest_delete" => cluster.forget_guest(vmid, true),
         "rule_add" => {
@@ -144,6 +133,26 @@ pub(crate) fn edit(cluster: &mut Cluster, order: &Value) -> Result<Value, String
                 "unknown edit '{other}': guest_config, guest_power, guest_lock, guest_unresponsive, guest_delete, rule_add, \
                  rule_delete, object_set, object_delete, node_power"
             ));
+        }
+    }
+    Ok(json!({}))
+}
+
+/// Carries out an edit of how a guest runs.
+fn edit_guest(cluster: &mut Cluster, vmid: u64, order: &Value) -> Result<Value, String> {
+    let is_on = order["on"] == true;
+    match (order["edit"].as_str(), order["lock"].as_str()) {
+        (Some("guest_power"), _) if order["task"] == true => {
+            let upid = cluster.power_by_task(vmid, is_on).ok_or(format!("no guest {vmid}"))?;
+            return Ok(json!({ "upid": upid }));
+        }
+        (Some("guest_power"), _) if is_on => cluster.power_on(vmid),
+        (Some("guest_power"), _) => cluster.power_off(vmid),
+        (Some("guest_lock"), Some(lock)) => cluster.lock(vmid, lock),
+        (Some("guest_lock"), None) => cluster.unlock(vmid),
+        _ => {
+            let guest = cluster.guests.get_mut(&vmid).ok_or(format!("no guest {vmid}"))?;
+            guest.is_unresponsive = order["unresponsive"] == true;
         }
     }
     Ok(json!({}))

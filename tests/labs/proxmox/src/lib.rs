@@ -23,7 +23,7 @@
 //! | `edit` | Arguments |
 //! |---|---|
 //! | `guest_config` | `vmid`, `values`, `delete` (a list of keys) |
-//! | `guest_power` | `vmid`, `on` |
+//! | `guest_power` | `vmid`, `on`; `task`: by a task, as a person in the vendor's pages does, else as the guest does by itself |
 //! | `guest_lock` | `vmid`, `lock` (null unlocks) |
 //! | `guest_unresponsive` | `vmid`, `unresponsive`: it ignores shutdowns, and its agent does not answer |
 //! | `guest_delete` | `vmid` |

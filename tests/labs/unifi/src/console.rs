@@ -76,6 +76,11 @@ impl Console {
         })
     }
 
+    /// How many sockets listen to the stream of events now.
+    pub fn listeners(&self) -> usize {
+        self.stream.open_sockets()
+    }
+
     pub(crate) fn plant(&mut self, context: &Context) {
         self.now = millis(context);
         seed::plant(self);

@@ -43,6 +43,10 @@ impl Stream {
         self.sockets.clear();
     }
 
+    pub(crate) fn open_sockets(&self) -> usize {
+        self.sockets.len()
+    }
+
     /// The sites that some socket listens to.
     pub(crate) fn heard(&self) -> Vec<String> {
         let mut sites: Vec<String> = self.sockets.values().map(|socket| socket.site.clone()).collect();

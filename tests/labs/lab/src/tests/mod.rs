@@ -3,9 +3,11 @@
 mod clock;
 mod control;
 mod faults;
+mod outbox;
 mod ports;
 mod rules;
 mod sockets;
+mod streams;
 
 use std::collections::BTreeSet;
 use std::sync::Once;
@@ -25,6 +27,9 @@ struct Toy {
     /// The socket that is open, and the count that it told last; it ends when told to.
     socket: Option<u64>,
     is_over: bool,
+    /// What it has to send, and the answers that came.
+    outgoing: Vec<Outgoing>,
+    answers: Vec<Option<u16>>,
 }
 
 impl Controller for Toy {
@@ -49,6 +54,10 @@ impl Controller for Toy {
             ("GET", ["socket"]) => {
                 self.is_over = false;
                 Answer::web_socket(7)
+            }
+            ("GET", ["stream"]) => {
+                self.is_over = false;
+                Answer::stream(7, "text/event-stream")
             }
             ("GET", ["count"]) => Answer::json(200, &json!({ "count": self.count })),
             ("GET", ["private"])
@@ -79,6 +88,14 @@ impl Controller for Toy {
 
     fn socket_closed(&mut self, _socket: u64) {
         self.socket = None;
+    }
+
+    fn outgoing(&mut self, _context: &mut Context) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    fn sent(&mut self, _request: &Outgoing, status: Option<u16>, _context: &mut Context) {
+        self.answers.push(status);
     }
 
     fn state(&self, _context: &Context) -> Value {

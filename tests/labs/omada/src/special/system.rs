@@ -21,6 +21,7 @@ impl Omada {
             ("system.backup" | "system.backup-sites", _) => self.backup_call(call),
             ("system.restore" | "system.restore-sites", Role::Do) => Some(self.restore(call)),
             ("system.restore", Role::Read) => Some(Ok(json!({"status": 0}))),
+            ("system.webhook", Role::Do) => Some(Ok(self.test_webhook(call))),
             ("system.controller-reboot", Role::Do) => {
                 self.ask_restart();
                 Some(Ok(json!({"rebootTime": self.timeline.restart_ms() / 1000})))

@@ -9,6 +9,7 @@ mod faults;
 mod settings;
 mod system;
 mod web;
+mod webhooks;
 mod wireless;
 
 use std::sync::Once;

@@ -57,6 +57,11 @@ const CLIENTS: [Client; 4] = [
     },
 ];
 
+/// The host with this MAC.
+pub(super) fn of(mac: &str) -> Option<&'static Client> {
+    CLIENTS.iter().find(|client| client.mac == mac)
+}
+
 /// Those that are in the house.
 pub(super) fn present(device: &Device) -> impl Iterator<Item = &'static Client> {
     CLIENTS.iter().filter(|client| !device.away.contains(client.mac))

@@ -8,13 +8,23 @@ mod network;
 mod system;
 mod wireless;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::device::Device;
 use crate::status::{Reply, Status};
 
 impl Device {
+    /// The interfaces, as `network.interface dump` tells them.
+    pub(crate) fn interfaces(&self) -> Vec<Value> {
+        network::interfaces(self)
+    }
+
+    /// The wireless interface that a host is on, and its address. `None` of a host that the house does not have.
+    pub(crate) fn host(mac: &str) -> Option<(Option<&'static str>, &'static str)> {
+        clients::of(mac).map(|client| (client.ifname, client.address))
+    }
+
     /// One call of an object that only reports.
     pub(crate) fn inventory(&mut self, object: &str, method: &str, args: Args<'_>) -> Reply {
         let data = match (object, method) {

@@ -6,6 +6,7 @@ mod household;
 mod inventory;
 mod rpc;
 mod staging;
+mod streams;
 
 use std::time::Duration;
 

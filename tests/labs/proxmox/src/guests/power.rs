@@ -6,6 +6,7 @@ use super::config::apply_pending;
 use super::{GuestKind, Run, kind_of};
 use crate::answer::{Call, Failure, Outcome};
 use crate::cluster::Cluster;
+use crate::privileges::Caller;
 use crate::property;
 use crate::tasks::Order;
 
@@ -168,6 +169,23 @@ impl Cluster {
             "stopped" | "disabled" => self.power_off(vmid),
             _ => {}
         }
+    }
+
+    /// Starts or stops a guest as a person in the vendor's pages does. Gives the id of the task; `None` where there is no such
+    /// guest.
+    pub(crate) fn power_by_task(&mut self, vmid: u64, is_on: bool) -> Option<Value> {
+        let guest = self.guests.get(&vmid)?;
+        let kind = format!("{}{}", guest.kind.prefix(), if is_on { "start" } else { "stop" });
+        let node = guest.node.clone();
+        let work = move |cluster: &mut Self| {
+            if is_on {
+                cluster.power_on(vmid);
+            } else {
+                cluster.power_off(vmid);
+            }
+            Ok(())
+        };
+        Some(self.start(&Caller::user("root@pam"), Order::new(&node, &kind, vmid), work))
     }
 
     /// Starts the process of a guest, with what was pending. A guest that runs is left alone.

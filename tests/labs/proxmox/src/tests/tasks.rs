@@ -26,6 +26,21 @@ async fn a_task_runs_until_its_time_is_over() {
 }
 
 #[tokio::test]
+async fn what_a_person_does_is_a_task_that_the_whole_cluster_lists() {
+    let peer = Peer::new().await;
+    let edit = json!({ "edit": "guest_power", "vmid": 103, "on": true, "task": true });
+    let upid = peer.lab.edit(&edit).unwrap()["upid"].clone();
+    let begun = peer.get("/cluster/tasks").await[0].clone();
+    assert_eq!((&begun["upid"], &begun["type"], &begun["status"]), (&upid, &json!("qmstart"), &json!(null)));
+    peer.lab.advance(Duration::from_secs(1));
+    let ended = peer.get("/cluster/tasks").await[0].clone();
+    assert_eq!((&ended["upid"], &ended["status"]), (&upid, &json!("OK")));
+    assert!(ended["endtime"].is_number(), "{ended}");
+    assert_eq!(peer.get("/nodes/pve2/qemu/103/status/current").await["status"], "running");
+    assert!(peer.lab.edit(&json!({ "edit": "guest_power", "vmid": 9, "task": true })).is_err());
+}
+
+#[tokio::test]
 async fn a_failed_task_says_why_and_changes_nothing() {
     let peer = Peer::new().await;
     peer.ok("PUT", "/nodes/pve2/qemu/103/config", &[("net0", "virtio,bridge=vmbr9")]).await;
