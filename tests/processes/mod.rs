@@ -5,6 +5,7 @@ mod drain;
 mod events;
 mod lock;
 mod owner;
+mod push;
 mod readings;
 mod releases;
 mod retention;
@@ -108,11 +109,16 @@ impl Pair {
 
     /// One value of the database.
     pub(crate) async fn sql(&self, query: &'static str) -> i64 {
-        use sqlx::Connection as _;
-        let Database::Postgres(url) = &self.database else { panic!("a pair is on PostgreSQL") };
-        let mut connection = sqlx::PgConnection::connect(url).await.expect("the database answers");
-        sqlx::query_scalar(query).fetch_one(&mut connection).await.expect("a number")
+        number(&self.database, query).await
     }
+}
+
+/// One value of a database.
+async fn number(database: &Database, query: &'static str) -> i64 {
+    use sqlx::Connection as _;
+    let Database::Postgres(url) = database else { panic!("several processes are on PostgreSQL") };
+    let mut connection = sqlx::PgConnection::connect(url).await.expect("the database answers");
+    sqlx::query_scalar(query).fetch_one(&mut connection).await.expect("a number")
 }
 
 pub(crate) async fn change(api: &Api, id: &str) -> Value {

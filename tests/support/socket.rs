@@ -1,6 +1,6 @@
 //! A client of the event stream.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -103,6 +103,18 @@ impl Socket {
         }
     }
 
+    /// The first event whose payload has all of this, whatever comes before it; fails the test after [`PATIENCE`].
+    pub(crate) async fn event_saying(&mut self, says: &Value) -> Value {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let frame = self.next().await;
+            if has(&frame["event"]["payload"], says) {
+                return frame["event"].clone();
+            }
+        }
+        panic!("no event says {says}");
+    }
+
     /// The first event of this type, whatever comes before it.
     pub(crate) async fn event(&mut self, event_type: &str) -> Value {
         loop {
@@ -111,5 +123,13 @@ impl Socket {
                 return frame["event"].clone();
             }
         }
+    }
+}
+
+/// Whether a value has all of another one: of objects those fields, of anything else the same.
+fn has(value: &Value, part: &Value) -> bool {
+    match part {
+        Value::Object(fields) => fields.iter().all(|(name, part)| has(&value[name.as_str()], part)),
+        other => value == other,
     }
 }

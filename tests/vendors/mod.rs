@@ -14,6 +14,7 @@ mod large;
 mod logins;
 mod modelled;
 mod museum;
+mod push;
 mod record;
 mod recorder;
 mod releases;

@@ -74,6 +74,11 @@ pub(super) trait Vendor: Sync {
         None
     }
 
+    /// What the tests of channels do. A test asks for it where the manifest has channels.
+    fn pushes(&self) -> Option<Pushes> {
+        None
+    }
+
     fn usual(&self) -> &'static str {
         self.releases().last().expect("a practice device has a release")
     }
@@ -122,6 +127,33 @@ pub(super) struct Task {
     pub(super) payload: Value,
 }
 
+/// What the tests of channels do with a vendor's practice device.
+pub(super) struct Pushes {
+    /// Two edits, each of which takes the other back: the tests make them in turn.
+    pub(super) edits: [Edit; 2],
+    pub(super) opened: Opened,
+}
+
+/// Who opens the channels.
+pub(super) enum Opened {
+    ByHost {
+        /// The fault with which the practice device refuses them, as [`Practice::refuse`] takes it.
+        refusal: Value,
+        /// What the reason says then.
+        reason: &'static str,
+    },
+    /// The practice device, once a person has entered this address and secret.
+    ByController(fn(&dyn Practice, &str, &str)),
+}
+
+/// An edit by a person at a practice device.
+pub(super) struct Edit {
+    /// As the control port of the practice device takes it.
+    pub(super) order: Value,
+    /// What the event of it says, among other things.
+    pub(super) says: Value,
+}
+
 /// What the tests do with a practice device.
 pub(super) trait Practice: Send + Sync {
     fn url(&self) -> String;
@@ -145,6 +177,17 @@ pub(super) trait Practice: Send + Sync {
 
     /// From now on it tells this version.
     fn tell(&self, version: &str);
+
+    /// Has a person edit it, behind the manager's back; returns what the person sees. Needed where the vendor
+    /// [`Vendor::pushes`].
+    fn edit(&self, order: &Value) -> Value {
+        panic!("this practice device takes no edits: {order}");
+    }
+
+    /// Orders a fault, and closes what is open. Needed where the vendor [`Vendor::pushes`].
+    fn refuse(&self, fault: &Value) {
+        panic!("this practice device takes no orders: {fault}");
+    }
 
     /// The name of a call of a plan, as the record has it. `{{…}}` stands for what the host fills in.
     fn name_of(&self, call: &Value) -> String {

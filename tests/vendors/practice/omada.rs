@@ -2,10 +2,10 @@
 
 use heddle_lab::Lab;
 use heddle_lab_omada::{Omada as Software, Release, Seed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::skeleton::OnSkeleton;
-use super::{Asked, Case, Practice, Vendor};
+use super::{Asked, Case, Edit, Opened, Practice, Pushes, Vendor};
 
 pub(super) struct Omada;
 
@@ -51,6 +51,34 @@ impl Vendor for Omada {
             update: json!({ "address": "192.168.20.78" }),
         }
     }
+
+    fn pushes(&self) -> Option<Pushes> {
+        let state = |state: &str, status: &str| Edit {
+            order: json!({ "site": "Main", "device": "AP office", "state": state }),
+            says: json!({ "new_status": status }),
+        };
+        Some(Pushes {
+            edits: [state("down", "offline"), state("up", "online")],
+            opened: Opened::ByController(webhook),
+        })
+    }
+}
+
+/// A person has the log of the first site sent, and tries it.
+fn webhook(controller: &dyn Practice, url: &str, secret: &str) {
+    let call = |method: &str, path: &str, body: Value| {
+        controller.edit(&json!({ "method": method, "path": format!("/openapi/{path}"), "body": body }))
+    };
+    let all = "v1/{omadacId}/webhook/settings";
+    let webhook = json!({ "name": "heddle", "urlList": [url], "retryPolicy": 1, "shardedSecret": secret, "template": 0 });
+    call("POST", all, webhook.clone());
+    let listed = call("GET", all, Value::Null);
+    let id = listed[0]["webhookId"].as_str().expect("the webhook is listed").to_owned();
+    let sites = call("GET", "v1/{omadacId}/sites?page=1&pageSize=10", Value::Null);
+    let site = sites["data"][0]["siteId"].as_str().expect("a site is listed").to_owned();
+    let settings = json!({ "webhookConfig": { "webhookEnable": true, "webhookId": id } });
+    call("PATCH", &format!("v2/{{omadacId}}/sites/{site}/site/log-notification"), settings);
+    call("POST", &format!("{all}/{id}"), webhook);
 }
 
 /// A practice device that begins with this.

@@ -1,9 +1,9 @@
 //! `OpenWrt`: a router that is asked by ubus, whose record has objects and methods in place of paths.
 
-use heddle_lab_openwrt::{Fault, Router};
+use heddle_lab_openwrt::{Change, Fault, Router};
 use serde_json::{Value, json};
 
-use super::{Asked, Case, Practice, Vendor};
+use super::{Asked, Case, Edit, Opened, Practice, Pushes, Vendor};
 use crate::staging::{ROUTER_PASSWORD, start_router};
 
 pub(super) struct OpenWrt;
@@ -45,6 +45,17 @@ impl Vendor for OpenWrt {
             update: json!({ "address": "192.168.1.78" }),
         }
     }
+
+    fn pushes(&self) -> Option<Pushes> {
+        let wan = |auto: &str, uplink: bool| Edit {
+            order: json!(["set", "wan", "auto", auto]),
+            says: json!({ "kind": "port", "change": "changed", "label": "wan", "after": { "uplink": uplink } }),
+        };
+        Some(Pushes {
+            edits: [wan("0", false), wan("1", true)],
+            opened: Opened::ByHost { refusal: json!("no streams"), reason: "404" },
+        })
+    }
 }
 
 struct Device(Router);
@@ -64,6 +75,18 @@ impl Practice for Device {
     }
     fn mend(&self) {
         self.0.clear_faults();
+        self.0.lack_streams(false);
+    }
+    /// An edit of the file of the network.
+    fn edit(&self, order: &Value) -> Value {
+        let change = Change::from_json(order).expect("a change of the configuration");
+        assert!(self.0.edit("network", &[change]), "the router has this file");
+        Value::Null
+    }
+    /// An older web server has no streams.
+    fn refuse(&self, _fault: &Value) {
+        self.0.lack_streams(true);
+        self.0.close_connections();
     }
     fn tell(&self, version: &str) {
         self.0.tell_release(version);

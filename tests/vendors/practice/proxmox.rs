@@ -7,7 +7,7 @@ use heddle_lab_proxmox::{Proxmox as Cluster, ROOT_TOKEN, Setup};
 use serde_json::json;
 
 use super::skeleton::OnSkeleton;
-use super::{Asked, Case, Practice, Task, Vendor};
+use super::{Asked, Case, Edit, Opened, Practice, Pushes, Task, Vendor};
 
 pub(super) struct Proxmox;
 
@@ -50,6 +50,21 @@ impl Vendor for Proxmox {
             label: "offices",
             update: json!({ "members": ["198.51.100.0/24"] }),
         }
+    }
+
+    fn pushes(&self) -> Option<Pushes> {
+        let power = |is_on: bool, state: &str| Edit {
+            order: json!({ "edit": "guest_power", "vmid": 103, "on": is_on, "task": true }),
+            says: json!({ "kind": "guest", "label": "desktop", "after": { "state": state } }),
+        };
+        Some(Pushes {
+            edits: [power(true, "running"), power(false, "stopped")],
+            opened: Opened::ByHost {
+                // Readings do not ask for it.
+                refusal: json!({ "kind": "status", "status": 403, "path": "/api2/json/cluster/tasks" }),
+                reason: "status 403",
+            },
+        })
     }
 
     fn task(&self) -> Option<Task> {

@@ -1,6 +1,7 @@
 //! A practice device on the skeleton that simulated controllers share (`tests/labs/lab`).
 
 use heddle_lab::{Controller, Fault, FaultKind, Lab};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::Practice;
@@ -48,6 +49,13 @@ impl<C: Controller> Practice for OnSkeleton<C> {
     }
     fn mend(&self) {
         self.device.clear_faults();
+    }
+    fn edit(&self, order: &Value) -> Value {
+        self.device.edit(order).expect("a practice device takes the edits that its tests know")
+    }
+    fn refuse(&self, fault: &Value) {
+        self.device.fault(Fault::deserialize(fault).expect("a fault in the form of the control port"));
+        self.device.close_connections();
     }
     fn tell(&self, version: &str) {
         (self.tell)(self.device.lock().parts().0, version);

@@ -5,7 +5,7 @@ use heddle_lab_unifi::{Console, Release, Settings};
 use serde_json::json;
 
 use super::skeleton::OnSkeleton;
-use super::{Asked, Case, Practice, Vendor};
+use super::{Asked, Case, Edit, Opened, Practice, Pushes, Vendor};
 
 pub(super) struct UniFi;
 
@@ -53,6 +53,24 @@ impl Vendor for UniFi {
             label: "offices",
             update: json!({ "members": ["198.51.100.0/24"] }),
         }
+    }
+
+    fn pushes(&self) -> Option<Pushes> {
+        Some(Pushes {
+            edits: [renamed("Office", "Desk"), renamed("Desk", "Office")],
+            opened: Opened::ByHost {
+                refusal: json!({ "kind": "vendor", "name": "events_refused" }),
+                reason: "status 401",
+            },
+        })
+    }
+}
+
+/// A network of the first site gets another name.
+fn renamed(from: &str, to: &str) -> Edit {
+    Edit {
+        order: json!({ "do": "update", "table": "networkconf", "which": from, "body": { "name": to } }),
+        says: json!({ "kind": "vlan", "change": "changed", "after": { "name": to } }),
     }
 }
 

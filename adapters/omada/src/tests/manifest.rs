@@ -112,3 +112,20 @@ fn login_reads_the_controllers_id_before_it_asks_for_a_token() {
     assert_eq!(session["login"][1]["request"]["json"]["omadacId"], "{{session.omadacId}}");
     assert_eq!(session["apply"][0]["value"], "AccessToken={{session.token}}");
 }
+
+/// The rules are tried by the host: here is what the package says to it.
+#[test]
+fn a_message_is_proved_and_read_as_the_rules_say() {
+    let webhook = &manifest()["push"]["webhook"];
+    assert_eq!(webhook["hook"]["proof"], json!({ "scheme": "token", "at": { "json": "/shardSecret" } }));
+    assert_eq!(webhook["site"], json!({ "at": "/Site", "is": "name" }));
+    let rules = webhook["rules"].as_array().unwrap();
+    let last = rules.last().unwrap();
+    assert_eq!((&last["when"], &last["reads"]), (&json!({ "/Controller": ["*"] }), &json!(["device"])));
+    let kinds: Vec<&str> =
+        description()["model"].as_array().unwrap().iter().filter_map(|one| one["kind"].as_str()).collect();
+    let reads = rules.iter().flat_map(|rule| rule["reads"].as_array().unwrap()).filter_map(Value::as_str);
+    for kind in reads.filter(|kind| *kind != "device") {
+        assert!(kinds.contains(&kind), "{kind}");
+    }
+}

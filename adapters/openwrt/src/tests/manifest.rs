@@ -64,3 +64,15 @@ fn no_call_of_a_plan_passes_for_a_read() {
         }
     }
 }
+
+#[test]
+fn streams_are_opened_anew_before_the_device_ends_them() {
+    let push = manifest()["push"].clone();
+    for (name, channel) in push.as_object().unwrap() {
+        // It ends what is quiet for 30 seconds.
+        assert_eq!(channel["stream"], json!({ "format": "sse", "renew-s": 20 }), "{name}");
+        let way = &channel["ways"][0];
+        assert!(way["path"].as_str().unwrap().starts_with("/ubus/subscribe/"), "{name}");
+        assert_eq!(way["apply"][0]["value"], "Bearer {{session.token}}", "{name}");
+    }
+}
