@@ -57,7 +57,7 @@ impl Lab {
         tx.commit().await.unwrap();
     }
 
-    /// Waits until nothing is asked for any more.
+    /// Waits until all that was asked for is read.
     async fn settled(&self) {
         let app = &self.server.running().app;
         until("what the controller told is read", async || {

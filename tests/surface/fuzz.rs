@@ -75,7 +75,7 @@ fn beyond_reach(operation: &Operation) -> bool {
     let is_of_device = (path.starts_with("/gateway-") || path.starts_with("/unifi/")) && !is_read
         || path.ends_with("/untested-release")
         || path.ends_with("/put-back")
-        // The world's controller sends no requests, and nobody guesses the secret of one that does.
+        // A vendor whose controllers send requests is needed, and for each request its secret.
         || path.starts_with("/controllers/{controller_id}/push/")
         || path.starts_with("/network/canonical-vlans/") && operation.method == "POST"
         || path.ends_with("/test") && (path.starts_with("/controllers") || path.starts_with("/credentials"));

@@ -20,6 +20,7 @@ pub mod drift;
 pub mod event;
 pub mod fault;
 pub mod file;
+pub mod frames;
 pub mod id;
 pub mod interned;
 pub mod log;

@@ -164,7 +164,7 @@ impl Worker {
         self.claims.take(app, (term.id, &counts), is_on).await
     }
 
-    /// Closes the channels of controllers that this process does not hold any more.
+    /// Closes the channels of controllers that are no longer held by this process.
     fn keep_only(&mut self, held: &HashSet<ControllerId>) {
         self.keepers.retain(|id, _| held.contains(id));
         self.paces.retain(|id, _| held.contains(id));
@@ -183,8 +183,8 @@ impl Worker {
         Ok(found)
     }
 
-    /// Forgets how channels stand that no package has any more, whenever what is installed has changed. A process with another
-    /// package says it again.
+    /// Whenever what is installed has changed: clears the state of controllers whose vendor has no package with channels here.
+    /// Another process that has such a package writes the state again.
     async fn forget(&mut self, app: &SharedApp) -> Result<(), Error> {
         let installed = *app.runtime.installed().borrow();
         if self.installed != Some(installed) {

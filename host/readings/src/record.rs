@@ -36,6 +36,19 @@ fn place_of(controller: &ControllerTarget, held: &Held) -> Place {
     Place { org: controller.org_id, site: held.site_id, controller: controller.id }
 }
 
+/// The devices of a reading, as they are stored.
+fn seen<'r>(place: Place, reading: &'r Reading, sites: &'r HashMap<String, SiteId>) -> Seen<'r> {
+    Seen {
+        org_id: place.org,
+        site_id: place.site,
+        controller_id: place.controller,
+        devices: &reading.devices,
+        sites,
+        unread: &reading.unread,
+        complete: reading.complete,
+    }
+}
+
 /// Returns what is to be read of the controller's objects: then this process goes on with the controller.
 pub(super) async fn record(
     app: &SharedApp,
@@ -51,15 +64,7 @@ pub(super) async fn record(
     };
     let place = place_of(controller, &held);
     let sites = record_sites(&mut tx, place.controller, &mut reading, app.clock.now()).await?;
-    let seen = Seen {
-        org_id: place.org,
-        site_id: place.site,
-        controller_id: place.controller,
-        devices: &reading.devices,
-        sites: &sites,
-        unread: &reading.unread,
-        complete: reading.complete,
-    };
+    let seen = seen(place, &reading, &sites);
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
     controllers::note_lists(&mut tx, place.controller, reading.lists_all()).await?;
     let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
@@ -103,15 +108,7 @@ pub(super) async fn record_part(
     };
     let place = place_of(controller, &held);
     let sites = record_sites(&mut tx, place.controller, &mut reading, app.clock.now()).await?;
-    let seen = Seen {
-        org_id: place.org,
-        site_id: place.site,
-        controller_id: place.controller,
-        devices: &reading.devices,
-        sites: &sites,
-        unread: &reading.unread,
-        complete: reading.complete,
-    };
+    let seen = seen(place, &reading, &sites);
     let (sightings, open) = devices::upsert_some(&mut tx, &seen, &reading.left_out, &app.clock).await?;
     if !reading.is_of_some() {
         controllers::note_lists(&mut tx, place.controller, reading.lists_all()).await?;

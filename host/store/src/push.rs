@@ -211,7 +211,7 @@ pub async fn set_state(tx: &mut Tx, id: ControllerId, owner: ProcessId, push: &P
         .await)?)
 }
 
-/// Forgets how the channels of controllers stand that no process holds and whose vendor has none any more.
+/// Clears the state of channels of all controllers that no process holds and whose vendor is none of these.
 pub async fn forget(tx: &mut Tx, vendors: &[String]) -> Result<u64> {
     let places: Vec<String> = (1..=vendors.len()).map(|at| format!("${at}")).collect();
     let others = if vendors.is_empty() {

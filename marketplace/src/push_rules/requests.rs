@@ -123,7 +123,7 @@ fn check_applied(session: &Session, way: &Way) -> Result<(), String> {
     })
 }
 
-/// Checks a path and its placeholders: exactly those that there is something for.
+/// Checks a path and its placeholders: `{each}` where `each` is declared, `{site}` where the channel is of a site.
 fn check_path(channel: &Channel, key: &str, path: &str, is_way: bool) -> Result<(), String> {
     if let Some(problem) = path_fault(path) {
         return Err(format!("'{key}' is '{path}': {problem}"));

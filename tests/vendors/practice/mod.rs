@@ -134,7 +134,7 @@ pub(super) struct Pushes {
     pub(super) opened: Opened,
 }
 
-/// Who opens the channels.
+/// Which side opens the channels of a vendor.
 pub(super) enum Opened {
     ByHost {
         /// The fault with which the practice device refuses them, as [`Practice::refuse`] takes it.

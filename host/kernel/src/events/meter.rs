@@ -6,6 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use heddle_core::frames::{Frame, Frames};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::pace::Pace;
@@ -28,14 +29,14 @@ impl TooManyParts {
 #[derive(Debug)]
 pub(super) struct Metered<S> {
     inner: S,
-    reader: Reader,
+    frames: Frames,
     pace: Pace,
     is_over: bool,
 }
 
 impl<S> Metered<S> {
     pub(super) fn new(inner: S) -> Self {
-        Self { inner, reader: Reader::default(), pace: Pace::of(PARTS_PER_SECOND), is_over: false }
+        Self { inner, frames: Frames::default(), pace: Pace::of(PARTS_PER_SECOND), is_over: false }
     }
 }
 
@@ -62,7 +63,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let now = tokio::time::Instant::now().into_std();
         let this = &mut *self;
         let came = buffer.filled().get(before..).unwrap_or_default();
-        let parts = came.iter().position(|byte| this.reader.begins_part(*byte) && !this.pace.takes(now));
+        let is_over = |byte: &u8| this.frames.begins(*byte) == Some(Frame::Part) && !this.pace.takes(now);
+        let parts = came.iter().position(is_over);
         let Some(end) = parts else { return Poll::Ready(Ok(())) };
         self.is_over = true;
         // What came before it is answered.
@@ -86,57 +88,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-}
-
-/// Where the frames of a peer begin (RFC 6455 section 5.2), byte by byte.
-#[derive(Debug, Default)]
-struct Reader {
-    header: [u8; 14],
-    /// Bytes of the header that are known.
-    have: usize,
-    /// Bytes of the payload that are still to come.
-    left: u64,
-}
-
-impl Reader {
-    /// Whether this byte is the first of a frame that is a part of a message.
-    fn begins_part(&mut self, byte: u8) -> bool {
-        if self.left > 0 {
-            self.left -= 1;
-            return false;
-        }
-        self.header[self.have] = byte;
-        self.have += 1;
-        if self.have >= 2 && self.have == self.header_bytes() {
-            self.left = self.payload_bytes();
-            self.have = 0;
-        } else if self.have == 1 {
-            let (is_last, opcode) = (byte & 0x80 != 0, byte & 0x0F);
-            // Opcodes from 8 are the protocol's own; 0 continues a message.
-            return opcode < 8 && (opcode == 0 || !is_last);
-        }
-        false
-    }
-
-    fn header_bytes(&self) -> usize {
-        let length = match self.header[1] & 0x7F {
-            126 => 2,
-            127 => 8,
-            _ => 0,
-        };
-        let mask = if self.header[1] & 0x80 == 0 { 0 } else { 4 };
-        2 + length + mask
-    }
-
-    fn payload_bytes(&self) -> u64 {
-        let [_, short, bytes @ ..] = self.header;
-        let of = |count: usize| bytes.iter().take(count).fold(0, |sum, byte| (sum << 8) | u64::from(*byte));
-        match short & 0x7F {
-            126 => of(2),
-            127 => of(8),
-            short => u64::from(short),
-        }
     }
 }
 

@@ -37,8 +37,8 @@ pub(super) async fn room(app: &SharedApp, list: &List<'_>, share: usize) -> Resu
     Ok(OBJECTS_MAX.saturating_sub(others).max(share))
 }
 
-/// Holds the controller, and finds the site of ours that the list is at. The inner `None` is a vendor's site that is not
-/// read any more.
+/// Holds the controller, and finds the site of ours that the list is at. The inner `None` is a vendor's site that is no
+/// longer read.
 async fn hold(
     tx: &mut Tx,
     controller: &ControllerTarget,

@@ -33,7 +33,7 @@ const MEASURING: &[&str] = &[
     "controller SET product =",
     "controller SET push_owner =",
     "controller SET push_rest_until =",
-    // Nobody is shown it, or could edit it.
+    // No view shows it, and no request changes it together with other fields.
     "controller SET push_secret =",
     "controller SET push_state =",
     "controller SET push_told =",

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use heddle_core::frames::{Frame, Frames};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -65,7 +66,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let is_over = came.iter().any(|byte| match this.frames.begins(*byte) {
             None => false,
             Some(Frame::Whole) => !this.whole.takes(now),
-            Some(Frame::Other) => !this.parts.takes(now),
+            Some(Frame::Part | Frame::Control) => !this.parts.takes(now),
         });
         if is_over {
             buffer.set_filled(before);
@@ -86,65 +87,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Frame {
-    /// A message of one frame.
-    Whole,
-    /// A part of a message, or a frame of the protocol's own.
-    Other,
-}
-
-/// Where the frames of a peer begin (RFC 6455 section 5.2), byte by byte.
-#[derive(Debug, Default)]
-struct Frames {
-    header: [u8; 14],
-    /// Bytes of the header that are known.
-    have: usize,
-    /// Bytes of the payload that are still to come.
-    left: u64,
-}
-
-impl Frames {
-    /// The kind of the frame that this byte begins, where it begins one.
-    fn begins(&mut self, byte: u8) -> Option<Frame> {
-        if self.left > 0 {
-            self.left -= 1;
-            return None;
-        }
-        self.header[self.have] = byte;
-        self.have += 1;
-        if self.have >= 2 && self.have == self.header_bytes() {
-            self.left = self.payload_bytes();
-            self.have = 0;
-        } else if self.have == 1 {
-            // Opcodes from 8 are the protocol's own; 0 continues a message.
-            let is_whole = byte & 0x80 != 0 && (1..8).contains(&(byte & 0x0F));
-            return Some(if is_whole { Frame::Whole } else { Frame::Other });
-        }
-        None
-    }
-
-    fn header_bytes(&self) -> usize {
-        let length = match self.header[1] & 0x7F {
-            126 => 2,
-            127 => 8,
-            _ => 0,
-        };
-        let mask = if self.header[1] & 0x80 == 0 { 0 } else { 4 };
-        2 + length + mask
-    }
-
-    fn payload_bytes(&self) -> u64 {
-        let [_, short, bytes @ ..] = self.header;
-        let of = |count: usize| bytes.iter().take(count).fold(0, |sum, byte| (sum << 8) | u64::from(*byte));
-        match short & 0x7F {
-            126 => of(2),
-            127 => of(8),
-            short => u64::from(short),
-        }
     }
 }
 

@@ -198,7 +198,7 @@ impl Lines {
     }
 }
 
-/// Waits until then; without a time for ever.
+/// Waits until this time. `None` never comes.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

@@ -128,7 +128,7 @@ fn streamed(kind: &'static str, texts: impl Stream<Item = String> + Send + 'stat
     ([("content-type", kind)], body).into_response()
 }
 
-/// These texts, and then nothing for ever.
+/// Sends these texts, and never ends.
 fn and_open(texts: &[&str]) -> impl Stream<Item = String> + Send + 'static {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     stream::iter(texts).chain(stream::pending())
